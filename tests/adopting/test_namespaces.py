@@ -268,3 +268,123 @@ def test_what_math_and_round_give_as_integers_may_be_indices(numbers):
     assert value == numbers.indices(c, x)
     h = 1e-6
     np.testing.assert_allclose(gradient, (numbers.indices(c + h, x) - numbers.indices(c - h, x)) / (2 * h), rtol=1e-8)
+
+
+TYPES = """
+import numpy as np
+from numpy import float64, int64
+
+Real = np.float64
+Whole = int64
+
+class Named(np.float64):
+    pass
+
+def limit(x: float | np.complex128 = 1.0):
+    return x
+
+def f(t):
+    u = np.zeros(3, Real)
+    u[:] = np.float64(t) * Real(t) + float64([t, 2.0])[1]
+    k = int64(t) + Whole(t) + np.int32(10 * t) + np.uint8(t) + np.intp(u[0]) + np.bool_(t)
+    z = np.complex128(t) * (1 + 2j)
+    return u.sum() * k + np.abs(z) + np.float32(t) * np.float32(2.0), type(k) is np.int64
+
+def asked(x):
+    kinds = type(x) is np.float64, type(x) in (float, np.float32), type(x) == Real
+    return *kinds, isinstance(x, np.floating), Named(2.0)
+"""
+
+
+def test_types_of_numbers_are_numpys_own_and_convert_tracers(tmp_path):
+    (tmp_path / "with_types.py").write_text(TYPES)
+    copy, h = pb.adopt(tmp_path / "with_types.py"), 1e-3
+    (value, whole), gradient = pb.value_and_grad(copy.f, has_aux=True)(2.35)
+    plain, plainly_whole = copy.f(2.35)
+    assert (float(value), whole) == (float(plain), plainly_whole)
+    difference = (copy.f(2.35 + h)[0] - copy.f(2.35 - h)[0]) / (2 * h)
+    np.testing.assert_allclose(gradient, difference, rtol=1e-3)
+    assert copy.np.float64 is np.float64
+    assert copy.asked(np.float64(1.0)) == (True, False, True, True, 2.0)
+    assert copy.asked(np.float32(1.0))[:4] == (False, True, False, True)
+    assert copy.limit() == 1.0
+
+
+DRAWN = """
+import numpy as np
+import matplotlib.pyplot as plt
+
+def f(c, draw):
+    u = np.linspace(0.0, 1.0, 5) * c
+    figure, axes = plt.subplots()
+    axes.plot(u, np.sin(u), label="%.2f" % c)
+    axes.set_ylim(0.0, u.max())
+    axes.axhline(c)
+    plt.scatter(u, u)
+    plt.imshow(np.outer(u, u))
+    if draw:
+        plt.hist(u)
+    plt.close(figure)
+    return np.sum(u**2)
+"""
+
+
+def test_what_adopted_code_draws_are_values(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib", reason="it draws")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    (tmp_path / "with_pictures.py").write_text(DRAWN)
+    copy = pb.adopt(tmp_path / "with_pictures.py")
+    assert pb.grad(lambda c: copy.f(c, False))(2.0) == 7.5
+    with pytest.raises(pb.ConversionError, match=r"with_pictures.py:14.*matplotlib.* computes on plain arrays"):
+        pb.grad(lambda c: copy.f(c, True))(2.0)
+
+
+def test_what_is_drawn_elsewhere_is_refused():
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="it draws")
+    with pytest.raises(pb.ConversionError, match=r"matplotlib.*plot computes on plain arrays: draw pullback\.value"):
+        pb.grad(lambda x: np.sum(x) * len(pyplot.plot(x)))(np.ones(3))
+
+
+STRIDED = """
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+def f(x):
+    u = np.zeros(9)
+    u[1:8] = x
+    step = u.strides[0]
+    frames = as_strided(u, shape=(4, 3), strides=(2 * step, step))[::2]
+    square = np.lib.stride_tricks.as_strided(x[::-1][:6].copy().reshape(2, 3).T, (2, 2, 2), (24, 8, 8))
+    total = np.sum(frames * np.arange(3.0)) + np.sum(square**2)
+    u[3] = 2.0 * x[0]                        # the view shows it
+    return total + np.sum(frames**3)
+"""
+
+
+def test_strided_views_of_tracers(tmp_path):
+    (tmp_path / "with_strides.py").write_text(STRIDED)
+    copy, x = pb.adopt(tmp_path / "with_strides.py"), np.linspace(0.5, 1.7, 7)
+    value, gradient = pb.value_and_grad(copy.f)(x)
+    assert value == copy.f(x)
+    for policy in (pb.Recompute(), pb.Binomial(2)):
+        np.testing.assert_array_equal(pb.grad(copy.f, policy=policy)(x), gradient)
+    pb.testing.check_grads(copy.f, (x,), order=2)
+
+
+@pytest.mark.parametrize(("shape", "strides"), [((5, 4), (8, 8)), ((3,), (4,)), ((2,), (-8,)), ((0,), (8,))])
+def test_a_strided_view_of_what_is_not_there_is_refused(tmp_path, shape, strides):
+    (tmp_path / "beyond.py").write_text(
+        "import numpy as np\n\ndef f(x, *way):\n    return np.sum(np.lib.stride_tricks.as_strided(x, *way)) + x[0]\n"
+    )
+    copy = pb.adopt(tmp_path / "beyond.py")
+    with pytest.raises(pb.NotDifferentiableError, match=r"as_strided with shape .* beyond the elements of the array"):
+        pb.grad(lambda x: copy.f(x, shape, strides))(np.ones(7))
+
+
+def test_a_strided_view_is_not_written_through(tmp_path):
+    (tmp_path / "written_strides.py").write_text(
+        "import numpy as np\n\ndef f(x):\n    v = np.lib.stride_tricks.as_strided(x * 1.0, (2,), (8,))\n"
+        "    v[0] = 3.0\n    return np.sum(v)\n"
+    )
+    with pytest.raises(pb.PullbackError, match="read-only"):
+        pb.grad(pb.adopt(tmp_path / "written_strides.py").f)(np.ones(7))

@@ -170,6 +170,10 @@ def test_a_deep_copy_in_adopted_code_is_a_copy(tmp_path):
         "    return np.sum(kept['a'] * a)\n"
     )
     assert pb.grad(pb.adopt(tmp_path / "deep_copies.py").f)(2.0) == 13.0
+    (tmp_path / "first_copies.py").write_text(
+        "import copy\n\ndef f(p):\n    return copy.deepcopy(p)['k'][0] * p['k'][1]\n"
+    )
+    assert pb.grad(lambda k: pb.adopt(tmp_path / "first_copies.py").f({"k": [k, k]}))(2.0) == 4.0
 
 
 def test_what_a_program_keeps_is_made_by_a_run_before_the_gradient(tmp_path):

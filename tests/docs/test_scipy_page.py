@@ -16,7 +16,8 @@ PRIMITIVES = pytest.importorskip("pullback_scipy", reason="the page says what it
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "scipy.md"
 BEGIN, END = "<!-- written by tests/docs/test_scipy_page.py -->\n", "<!-- end -->\n"
 PACKAGES = (
-    "special linalg sparse sparse.linalg optimize integrate fft ndimage signal interpolate stats spatial.distance"
+    "special linalg sparse sparse.linalg optimize integrate fft fftpack ndimage signal interpolate stats "
+    "spatial.distance"
 ).split()
 
 

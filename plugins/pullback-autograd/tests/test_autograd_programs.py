@@ -228,3 +228,14 @@ def test_the_hessian_of_a_mixture_times_a_vector():
         products.append(library().hessian_vector_product(lambda x, f=of_vector: f(x)[0])(vector, direction))
     assert autograd.__name__ == "autograd"
     assert_close(products[0], products[1], 1e-10)
+
+
+def test_adopted_code_that_imports_autograd_finds_all_names_here(tmp_path):
+    (tmp_path / "by_autograd.py").write_text(
+        "import autograd as ag\nimport autograd.numpy as npa\n\n"
+        "@ag.primitive\ndef cube(x):\n    return x**3\n\n"
+        "ag.extend.defvjp(cube, lambda out, x: lambda g: 3 * g * x**2)\n\n"
+        "def f(x):\n    return npa.sum(npa.hstack((cube(x), npa.array([x[0], 1.0])))) + npa.vstack([x, x])[1, 0]\n"
+    )
+    gradient = pb.grad(pb.adopt(tmp_path / "by_autograd.py").f)(np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(gradient, [5.0, 12.0])

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize as opt
 import scipy.sparse as sp
-from scipy import ndimage, special, stats
+from scipy import fftpack, integrate, interpolate, ndimage, special, stats
 from scipy.sparse.linalg import spsolve
 
 def heat(c):
@@ -24,10 +24,22 @@ def smooth(c):
 
 def root(c):
     return opt.brentq(lambda x: x**3 - c[0], 0.0, 3.0) + special.logsumexp(c)
+
+def steer(c):
+    x = sp.csr_matrix((c[:4] * 2.0, (np.arange(4), np.arange(4))), shape=(4, 4))
+    assert type(x) is sp.csr_matrix
+    times = np.arange(0.0, 1.0, 0.25)            # made in the trace, and depends on nothing
+    moved = integrate.solve_ivp(lambda t, y: -c[0] * y, (times[0], times[-1]), [1.0, 2.0], t_eval=times).y
+    line = interpolate.interp1d(times, moved[0], fill_value=(times[0], times[1]), bounds_error=False)
+    on_grid = interpolate.RegularGridInterpolator((times, times), np.outer(c[:4], c[1:5]))(np.array([[0.3, 0.4]]))
+    still = ndimage.shift(np.ones((3, 3)), (0, 0.5), mode="nearest")     # an option without a rule, of plain numbers
+    gain = scipy.linalg.solve_continuous_are(np.eye(2) * c[0], np.eye(2), np.eye(2), np.eye(2))
+    return np.sum(x @ c[:4]) + line(0.3) + on_grid[0] + np.sum(gain) * still[0, 0] + fftpack.dct(c)[2]
+
 """
 
 
-@pytest.mark.parametrize("name", ["heat", "smooth", "root"])
+@pytest.mark.parametrize("name", ["heat", "smooth", "root", "steer"])
 def test_an_adopted_program_has_its_gradient(name, tmp_path):
     path = tmp_path / f"written_for_scipy_{name}.py"
     path.write_text(PROGRAM, "utf-8")

@@ -12,6 +12,7 @@ A = RNG.normal(size=(4, 4)) + 4 * np.eye(4)
 B, V = RNG.normal(size=(4, 2)), RNG.normal(size=4)
 C = RNG.normal(size=(4, 4)) + 1j * RNG.normal(size=(4, 4)) + 4 * np.eye(4)
 S = A @ A.T
+Q, R = A[::-1], A[1:3, :2]
 H = C @ C.conj().T
 AB = RNG.normal(size=(4, 5)) + np.array([[0], [5], [0], [0]])
 SB = np.array([[0, 0, 0.3, -0.2, 0.4], [0, 0.5, -0.4, 0.3, 0.6], [3, 4, 5, 4, 3.5]])
@@ -75,6 +76,21 @@ def functions(m):
         "fractional_matrix_power": (lambda a: m.fractional_matrix_power(a, 0.3), S),
         "solve_sylvester": (m.solve_sylvester, A, S, B @ B.T),
         "solve_continuous_lyapunov": (m.solve_continuous_lyapunov, A, S),
+        "solve_continuous_are": (
+            lambda a, b, q, r: m.solve_continuous_are(a, b, spd(q), spd(r)),
+            A,
+            B,
+            A[::-1],
+            A[1:3, :2],
+        ),
+        "solve_discrete_are": (
+            lambda a, b, q, r: m.solve_discrete_are(a, b, spd(q), spd(r)),
+            A,
+            B,
+            A[::-1],
+            A[1:3, :2],
+        ),
+        "solve_discrete_lyapunov": (m.solve_discrete_lyapunov, A / 9, S[:, ::-1]),
         "eigh": (lambda a: m.eigh(a + a.T), A),
         "eigh values": (lambda a: m.eigh(a + a.T, eigvals_only=True), A),
         "eigh upper": (lambda a: m.eigh(spd(a), lower=False, driver="evd")[0], C),

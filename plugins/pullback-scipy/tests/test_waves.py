@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy import fft, signal
+from scipy import fft, fftpack, signal
 
 import pullback as pb
 from pullback_scipy import fft as mirrored_fft
+from pullback_scipy import fftpack as mirrored_fftpack
 from pullback_scipy import signal as mirrored_signal
 
 RNG = np.random.default_rng(5)
@@ -47,6 +48,19 @@ def transforms(f):
     return table
 
 
+def packed(f):
+    return {
+        "fftpack fft": (lambda x: f.fft(x, 5, 0), M),
+        "fftpack ifft2": (f.ifft2, Z),
+        "fftpack fftn": (lambda x: f.fftn(x, shape=(3, 3)), M),
+        "fftpack dct": (lambda x: f.dct(x, type=2, axis=1, norm="ortho"), M),
+        "fftpack idst": (lambda x: f.idst(x, 3, 5), V),
+        "fftpack idct": (f.idct, V),
+        "fftpack idctn": (lambda x: f.idctn(x, 1, norm="ortho"), M),
+        "fftpack dctn": (lambda x: f.dctn(x, 2, axes=(0,)), M),
+    }
+
+
 def signals(s):
     return {
         "convolve": (s.convolve, V, M[0]),
@@ -83,8 +97,8 @@ def signals(s):
     }
 
 
-OURS = transforms(mirrored_fft) | signals(mirrored_signal)
-THEIRS = transforms(fft) | signals(signal)
+OURS = transforms(mirrored_fft) | packed(mirrored_fftpack) | signals(mirrored_signal)
+THEIRS = transforms(fft) | packed(fftpack) | signals(signal)
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -6,11 +6,13 @@ from sys import _getframe
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from pullback.adjoints.loop_code import LOOPS, UNBOUND
 from pullback.adjoints.loop_runs import joining, run_loop
-from pullback.adopting.owning import fresh, note_call, of_module
-from pullback.adopting.watched import NOTEBOOK
-from pullback.primitives.shaping.nested_lists import as_operand
+from pullback.adopting.numpy_calls import as_scalar_type
+from pullback.adopting.owning import NOTEBOOK, fresh, note_call, of_module
+from pullback.primitives.shaping.nested_lists import as_operand, holds_tracer
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.handles import Handle, type_of, value
 from pullback.recording.recorder import LISTS
@@ -24,9 +26,13 @@ def called(function: Any) -> Any:
 
 
 def _called(function: Any, *args: Any) -> Any:
-    """``function(*args)`` for one of the builtins ``float``, ``int``, ``complex``, ``type`` and ``isinstance``; any
-    other is called as it is."""
+    """``function(*args)`` for one of the builtins ``float``, ``int``, ``complex``, ``type`` and ``isinstance``, or of
+    NumPy's types of numbers; any other is called as it is."""
+    if isinstance(function, type) and issubclass(function, np.generic) and holds_tracer(args):
+        return as_scalar_type(function, *args)
     if not args or not issubclass(type(args[0]), Handle):
+        if function is type and len(args) == 1 and hasattr(type(args[0]), "holds_tracer"):
+            return getattr(args[0], "stands_for", type(args[0]))
         return function(*args)
     if function is isinstance:
         return issubclass(type_of(args[0]), args[1]) or isinstance(args[0], args[1])
@@ -39,6 +45,14 @@ def _called(function: Any, *args: Any) -> Any:
     if function is float or function is complex:
         return _number(args[0], function)
     return function(*args)
+
+
+def classes(given: Any) -> Any:
+    """The class, or the tuple of classes, that a type is compared with: that of a library, where a plugin's stands for
+    it."""
+    if isinstance(given, tuple | list):
+        return type(given)(map(classes, given))
+    return given if isinstance(given, type) else getattr(given, "stands_for", given)
 
 
 def with_lists(function: Any) -> Any:

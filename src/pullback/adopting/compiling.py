@@ -58,7 +58,7 @@ def _plainly(given: Any) -> Any:
     named = getattr(given, "__name__", "")
     if plain is not None and getattr(np, named, None) is plain:
         return plain
-    return getattr(given, "type", given) if type(given).__name__ == "ScalarType" else given
+    return given
 
 
 def numba_names(original: Any) -> dict[str, Any]:

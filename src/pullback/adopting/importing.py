@@ -16,12 +16,13 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 from pullback.adjoints.loop_code import LOCALS, LOOP
-from pullback.adopting.asking import called, formatted, fresh_attribute, whole_loop, with_lists
+from pullback.adopting.asking import called, classes, formatted, fresh_attribute, whole_loop, with_lists
 from pullback.adopting.namespaces import Namespace, answered
-from pullback.adopting.owning import LIVE_NAME, arguments, behind, fresh, leaving, of_module
+from pullback.adopting.owning import arguments, behind, fresh, leaving, of_module
 from pullback.adopting.rewriting import (
     ARGUMENTS,
     CALLED,
+    CLASSES,
     FORMATTED,
     FRESH,
     FRESH_ATTRIBUTE,
@@ -33,7 +34,7 @@ from pullback.adopting.rewriting import (
 )
 from pullback.memory.in_force import LIVE
 from pullback.words.errors import AdoptionError
-from pullback.words.plugins import COPIES
+from pullback.words.plugins import COPIES, LIVE_NAME
 
 _LOCK = RLock()
 ROOTS: Final[dict[str, tuple[str, tuple[str, ...] | None]]] = {}
@@ -50,6 +51,7 @@ NAMES: Final = {
     FRESH_ATTRIBUTE: fresh_attribute,
     OF_MODULE: of_module,
     CALLED: called,
+    CLASSES: classes,
     WITH_LISTS: with_lists,
     FORMATTED: formatted,
     LEAVING: leaving,

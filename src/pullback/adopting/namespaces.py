@@ -16,8 +16,10 @@ from pullback.adopting import numpy_calls
 from pullback.adopting.compiling import numba_names
 from pullback.adopting.drawing import random_namespace_names
 from pullback.adopting.owning import alone, note_call, note_joined, owned
+from pullback.adopting.structured import Fields
 from pullback.memory.in_force import LIVE
 from pullback.primitives.shaping.reshaping import python_number
+from pullback.primitives.shaping.windows import as_strided
 from pullback.recording.handles import Handle, value
 from pullback.recording.recorder import LISTS
 from pullback.words import plugins
@@ -64,12 +66,14 @@ def _creating(name: str) -> Callable[..., Any]:
     """A NumPy function whose result is a buffer, where it is new and a trace is under way."""
     plain: Any = getattr(np, name)
     traced: Any = getattr(numpy_calls, name, plain)
-    blank = name == "empty"
+    blank, whole = name == "empty", name == "array" or name.startswith("as")
 
     @wraps(plain)
     def create(*args: Any, **kwargs: Any) -> Any:
         if not LIVE:
             return plain(*args, **kwargs)
+        if whole and len(args) == 1 and not kwargs and type(args[0]) is Fields:
+            return args[0].copy() if name == "array" else args[0]
         made = traced(*args, **kwargs)
         if isinstance(made, Handle) and args and type(args[0]) in LISTS:
             note_joined(args[0])
@@ -102,13 +106,30 @@ def random_namespace() -> Namespace:
 
 
 @cache
+def lib_namespace() -> Namespace:
+    """``numpy.lib``, for adopted code."""
+    return Namespace(np.lib, {"stride_tricks": stride_tricks_namespace()})
+
+
+@cache
+def stride_tricks_namespace() -> Namespace:
+    """``numpy.lib.stride_tricks``, for adopted code."""
+    plain = np.lib.stride_tricks.as_strided
+
+    @wraps(plain)
+    def ask(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return (as_strided if isinstance(x, Handle) else plain)(x, *args, **kwargs)
+
+    return Namespace(np.lib.stride_tricks, {"as_strided": ask})
+
+
+@cache
 def numpy_namespace() -> Namespace:
     """NumPy, for adopted code."""
-    scalars = {n: v for n, v in vars(numpy_calls).items() if isinstance(v, numpy_calls.ScalarType)}
     names: dict[str, Any] = {name: _asking(name) for name in JOINING}
-    names |= {name: _creating(name) for name in CREATORS} | scalars
+    names |= {name: _creating(name) for name in CREATORS}
     names |= {"r_": numpy_calls.r_, "c_": numpy_calls.c_, "vectorize": numpy_calls.vectorize}
-    names["random"] = random_namespace()
+    names["random"], names["lib"] = random_namespace(), lib_namespace()
     names |= {"isscalar": numpy_calls.isscalar, "__all__": list(np.__all__)}
     return Namespace(np, names)
 
@@ -191,13 +212,19 @@ def library_namespace(name: str) -> Any:
         except ModuleNotFoundError:
             return None
 
-    names = (
-        {} if brought is None else {n: v for n, v in vars(brought).items() if n[0] != "_" and type(v) is not ModuleType}
-    )
+    names = {} if brought is None else _names_of(brought, plain)
     made = Namespace(plain, names, inner)
     for part in [n for n, v in vars(made).items() if _is_part(v, f"{name}.{n}") and n[0] != "_"]:
         del made.__dict__[part]  # found anew when it is asked for
     return made
+
+
+def _names_of(brought: Any, plain: Any) -> dict[str, Any]:
+    """What a plugin's module has instead of the names of the plain one, and besides; some of it its ``__getattr__``
+    answers for."""
+    known = [name for name in {*vars(plain), *vars(brought)} if name[0] != "_"]
+    found = {name: getattr(brought, name, None) for name in known}
+    return {name: given for name, given in found.items() if given is not None and type(given) is not ModuleType}
 
 
 def _is_part(found: Any, name: str) -> bool:
@@ -222,11 +249,20 @@ def brought_by_plugins(name: str) -> Any:
         raise
 
 
+OF_NUMPY: Final = {
+    "numpy": numpy_namespace,
+    "numpy.random": random_namespace,
+    "numpy.lib": lib_namespace,
+    "numpy.lib.stride_tricks": stride_tricks_namespace,
+}
+"""NumPy, and modules of it, for adopted code."""
+
+
 def answered(name: str) -> Any:
     """The module that adopted code gets for an absolute name; None where it gets the plain one."""
     root = name.partition(".")[0]
     if root == "numpy":
-        return {"numpy": numpy_namespace, "numpy.random": random_namespace}.get(name, lambda: None)()
+        return OF_NUMPY.get(name, lambda: None)()
     if name in ("math", "cmath"):
         return numbers_namespace(name)
     if root == "numba" and name == "numba":

@@ -310,6 +310,18 @@ class ScalarType:
         return getattr(self.type, name)
 
 
+SCALAR_TYPES = tuple(
+    name for name, kind in vars(np).items() if isinstance(kind, type) and issubclass(kind, np.number | np.bool)
+)
+"""Names of NumPy's types of numbers."""
+
+
+def as_scalar_type(kind: Any, x: Any, *args: Any) -> Any:
+    """``kind(x)`` for one of NumPy's types of numbers: traced where ``kind`` has derivatives; an integer or a boolean
+    is constant between jumps, as ``int(x)`` is."""
+    return ScalarType(kind)(x, *args) if issubclass(kind, np.inexact) else kind(values_of(x), *args)
+
+
 half, single, double = ScalarType(np.float16), ScalarType(np.float32), ScalarType(np.float64)
 csingle, cdouble = ScalarType(np.complex64), ScalarType(np.complex128)
 longdouble, clongdouble = ScalarType(np.longdouble), ScalarType(np.clongdouble)

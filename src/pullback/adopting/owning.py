@@ -11,6 +11,7 @@ written into them.
 
 import sys
 from collections.abc import Sequence
+from contextvars import ContextVar
 from functools import partial
 from sys import _getframe, getrefcount
 from types import CodeType, FrameType
@@ -20,19 +21,16 @@ import numpy as np
 from attrs import frozen
 
 from pullback.adopting.structured import as_fields
-from pullback.adopting.watched import NOTEBOOK
 from pullback.memory.in_force import innermost
 from pullback.recording.handles import BORROWED, FREE, FROZEN, Handle, over, resolve
 from pullback.recording.tape import DEFERRED, REPLAYABLE
 from pullback.words.call_sites import intern_site, site_text
 from pullback.words.errors import AdoptionError, ConversionError
 from pullback.words.foreign import ORDINARY
-from pullback.words.plugins import COPIES
+from pullback.words.plugins import COPIES, LIVE_NAME
 from pullback.words.specs import INEXACT
 from pullback.words.structures import flatten
 
-LIVE_NAME: Final = "__pb_live__"
-"""The name by which adopted code asks whether a trace is under way; whoever has it is adopted."""
 QUIET: Final = ORDINARY - {np.ndarray}
 """Types of arguments of which nothing need be asked."""
 
@@ -47,6 +45,9 @@ class Visit:
     """The name of the argument, the array, and the handle that stands for it."""
 
 
+NOTEBOOK: Final[ContextVar[Any]] = ContextVar("pullback_notebook", default=None)
+"""Who is told of each array that becomes a handle, and of calls of Python's functions of numbers: nobody, but for
+``pullback port``."""
 VISITS: Final[dict[int, Visit]] = {}
 """Calls under way, by the id of their frame."""
 

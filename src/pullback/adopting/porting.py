@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field, frozen
 
-from pullback.adopting import watched
 from pullback.adopting.importing import load_file
 from pullback.adopting.namespaces import Namespace
+from pullback.adopting.owning import NOTEBOOK
 from pullback.recording.handles import BORROWED, Handle, is_array, plain_value, root_of
 from pullback.tracing.running import run_traced
 from pullback.words.errors import InputFileError
@@ -173,8 +173,11 @@ def ported(path: str, name: str, arguments: Arguments) -> Patch:
         raise InputFileError(f"{path} defines no function {name}; name one that stands at its top level")
     args, argnums = arguments(function)
     notebook = Notebook(str(file))
-    with watched.watching(notebook):
+    told = NOTEBOOK.set(notebook)
+    try:
         found = run_traced(function, args, {}, argnums, allow_int=False, policy=None, ledger=None).out
+    finally:
+        NOTEBOOK.reset(told)
     patch = written(notebook, path, file.read_text("utf-8"))
     return patch if patch.notes else evolve(patch, notes=left(patch.program, file, name, arguments, found))
 

@@ -8,6 +8,8 @@ trace is under way.
 | ``self.u = np.arange(n) * dx`` | ... ``if live: fresh_attribute(self, "u")`` |
 | ``TABLE``, an array of the module | ``(TABLE if not live else of_module(TABLE))`` |
 | ``float(t)``, ``int``, ``complex``, ``type``, ``isinstance`` | ``(float if not live else called(float))(t)`` |
+| ``np.float64(t)``, ``np.int64(t)`` | the same |
+| ``type(a) is csr_matrix`` | ``type(a) is classes(csr_matrix)``, traced or not |
 | ``np.sum(parts)``, of NumPy | ``(np.sum if not live else with_lists(np.sum))(parts)`` |
 | ``math.sin(t)``, of the namespace | ``(plain_math.sin if not live else math.sin)(t)`` |
 | ``Body(u * 2)``, of a class | ``Body(u * 2 if not live else fresh(u * 2))`` |
@@ -27,13 +29,15 @@ from attrs import define, field
 
 from pullback.adjoints.loop_code import LEFT_OUT, LOOPS, LoopCode, asked_for, first_refused, is_candidate
 from pullback.adopting import numpy_calls
-from pullback.adopting.owning import LIVE_NAME
+from pullback.adopting.module_names import Function, imported_names, meant_by, names_in, names_of_arrays
+from pullback.words.plugins import LIVE_NAME
 
 ARGUMENTS: Final = "__pb_arguments__"
 FRESH: Final = "__pb_fresh__"
 FRESH_ATTRIBUTE: Final = "__pb_fresh_attribute__"
 OF_MODULE: Final = "__pb_of_module__"
 CALLED: Final = "__pb_called__"
+CLASSES: Final = "__pb_classes__"
 WITH_LISTS: Final = "__pb_with_lists__"
 FORMATTED: Final = "__pb_formatted__"
 LEAVING: Final = "__pb_leaving__"
@@ -50,12 +54,10 @@ TAKE_LISTS: Final = frozenset(vars(numpy_calls)) | frozenset(
 
 ASKED: Final = frozenset(("float", "int", "complex", "type", "isinstance"))
 """Builtin functions of which a tracer is asked."""
-SCALARS: Final = frozenset(("int", "float", "len", "round", "abs", "min", "max", "str", "bool", "range", "complex"))
-"""Builtin functions that give no array, of what gives none."""
+SCALAR_TYPES: Final = frozenset(f"numpy.{name}" for name in numpy_calls.SCALAR_TYPES)
+"""NumPy's types of numbers, which convert as ``float`` and ``int`` do."""
 COMPILED: Final = ("jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "generated_jit", "pythran", "cython")
 """Parts of names of decorators that compile a function."""
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def rewritten(tree: ast.Module, file: str = "<adopted>") -> ast.Module:
@@ -64,96 +66,6 @@ def rewritten(tree: ast.Module, file: str = "<adopted>") -> ast.Module:
     for node in tree.body:
         rewriter.visit(node)
     return ast.fix_missing_locations(tree)
-
-
-def names_of_arrays(tree: ast.Module) -> frozenset[str]:
-    """The names that may stand for arrays in the module itself, read off what it assigns to them."""
-    scalars: set[str] = set()
-    found: set[str] = set()
-    for node in _statements(tree.body):
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        value = getattr(node, "value", None) if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
-        names = {name for target in targets if target is not None for name in _names(target)}
-        if value is not None and _is_scalar(value, scalars):
-            scalars |= names - found
-        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With):
-            found |= names
-    return frozenset(found)
-
-
-def imported_names(tree: ast.Module) -> dict[str, str]:
-    """The names that imports alone bind, and what they stand for: ``{"np": "numpy", "norm": "numpy.linalg.norm"}``."""
-    found: dict[str, str] = {}
-    others: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for name, meant in _imports(node):
-                if not meant or found.setdefault(name, meant) != meant:
-                    others.add(name)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            others.add(node.id)
-        elif isinstance(node, Function | ast.ClassDef):
-            others.add(node.name)
-        elif isinstance(node, ast.arg):
-            others.add(node.arg)
-    return {name: meant for name, meant in found.items() if name not in others}
-
-
-def _imports(node: ast.Import | ast.ImportFrom) -> list[tuple[str, str]]:
-    """The names that an import binds, and what each stands for; empty for what is relative to the module."""
-    if isinstance(node, ast.ImportFrom):
-        source = "" if node.level else f"{node.module}."
-        return [(part.asname or part.name, source and source + part.name) for part in node.names]
-    return [
-        (part.asname, part.name) if part.asname else (part.name.partition(".")[0],) * 2  # import a.b binds a
-        for part in node.names
-    ]
-
-
-def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements of a module outside functions and classes, in their order."""
-    found: list[ast.stmt] = []
-    for node in body:
-        found.append(node)
-        if not isinstance(node, Function | ast.ClassDef):
-            for part in ("body", "orelse", "finalbody"):
-                found += _statements(getattr(node, part, []))
-            for handler in getattr(node, "handlers", []):
-                found += _statements(handler.body)
-    return found
-
-
-def _is_scalar(node: ast.expr, scalars: set[str]) -> bool:
-    """Whether an expression surely gives no array."""
-    match node:
-        case ast.Constant() | ast.JoinedStr() | ast.Dict() | ast.List() | ast.Set() | ast.Lambda() | ast.Compare():
-            return True
-        case ast.Tuple():
-            return all(_is_scalar(part, scalars) for part in node.elts)
-        case ast.Name():
-            return node.id in scalars
-        case ast.BinOp():
-            return _is_scalar(node.left, scalars) and _is_scalar(node.right, scalars)
-        case ast.UnaryOp():
-            return _is_scalar(node.operand, scalars)
-        case ast.Attribute(value=ast.Name(), attr="pi" | "e" | "inf" | "nan" | "newaxis"):
-            return True
-        case ast.Call(func=ast.Name(id=name)) if name in SCALARS:
-            return all(_is_scalar(part, scalars) for part in node.args)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="math" | "cmath"))):
-            return True
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="np" | "numpy"), attr="sqrt" | "exp" | "sin" | "cos")):
-            return all(_is_scalar(part, scalars) for part in node.args)
-    return False
-
-
-def _names(target: ast.expr) -> list[str]:
-    """The names that an assignment binds."""
-    if isinstance(target, ast.Name):
-        return [target.id]
-    if isinstance(target, ast.Tuple | ast.List):
-        return [name for part in target.elts for name in _names(part)]
-    return _names(target.value) if isinstance(target, ast.Starred) else []
 
 
 def _bound(node: ast.AST) -> set[str]:
@@ -312,7 +224,7 @@ class Rewriter(ast.NodeTransformer):
                 ]
         asked: list[ast.stmt] = [
             ast.Assign([ast.Name(name, ast.Store())], _call(FRESH, ast.Name(name, ast.Load())))
-            for name in _names(target)
+            for name in names_in(target)
         ]
         return [node, _if_live(node, *asked)] if asked else node
 
@@ -355,29 +267,24 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         """A builtin that would ask a tracer for its number."""
+        module, _, name = meant_by(node.func, self.imported).rpartition(".")
         self.generic_visit(node)
         if self.hidden and _name_of(node.func)[:1].isupper():  # a class, whose __init__ may be nobody's
             node.args = [_as_fresh(part) for part in node.args]
             for keyword in node.keywords:
                 keyword.value = _as_fresh(keyword.value)
         match node.func:
-            case ast.Name(id=name) if self.hidden and name in ASKED and node.args and not node.keywords:
-                if not any(name in names for names in self.hidden):
-                    node.func = _unless_live(node.func, _call(CALLED, ast.Name(name, ast.Load())))
-            case ast.Name() | ast.Attribute() if self.hidden:
-                module, _, name = self._meant(node.func).rpartition(".")
+            case ast.Name(id=called) if self.hidden and called in ASKED and node.args and not node.keywords:
+                if not any(called in names for names in self.hidden):
+                    node.func = _unless_live(node.func, _call(CALLED, ast.Name(called, ast.Load())))
+            case _ if self.hidden and module:
                 if module in PLAIN_MODULES:
                     node.func = self._plainly(node.func, module, name)
+                elif f"{module}.{name}" in SCALAR_TYPES and node.args:
+                    node.func = _unless_live(node.func, _call(CALLED, node.func))
                 elif module in LISTED and name not in TAKE_LISTS and _may_take_lists(node):
                     node.func = _unless_live(node.func, _call(WITH_LISTS, node.func))
         return node
-
-    def _meant(self, node: ast.expr) -> str:
-        """The name of a library that an expression stands for; empty for any other."""
-        if isinstance(node, ast.Attribute):
-            owner = self._meant(node.value)
-            return owner and f"{owner}.{node.attr}"
-        return self.imported.get(node.id, "") if isinstance(node, ast.Name) else ""
 
     @staticmethod
     def _plainly(function: ast.expr, module: str, name: str) -> ast.expr:
@@ -386,6 +293,19 @@ class Rewriter(ast.NodeTransformer):
         for part in ast.walk(own):
             ast.copy_location(part, function)
         return _unless_live(own, function)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        """A type is compared with a class, for which a namespace of ours may have something else."""
+        sides = [node.left, *node.comparators]
+        asks = [isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id == "type" for x in sides]
+        self.generic_visit(node)
+        if self.hidden and any(asks):
+            sides = [
+                x if asked or isinstance(x, ast.Constant) else ast.copy_location(_call(CLASSES, x), x)
+                for x, asked in zip([node.left, *node.comparators], asks, strict=True)
+            ]
+            node.left, node.comparators = sides[0], sides[1:]
+        return node
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         """A text that values are put into."""

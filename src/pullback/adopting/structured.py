@@ -2,10 +2,16 @@
 traced values."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import define, frozen
+
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.errors import ConversionError
+
+FIELD_BY_FIELD: Final = (np.copy, np.zeros_like, np.empty_like, np.concatenate, np.hstack)
+"""Functions of NumPy that treat each field by itself."""
 
 
 @define(eq=False)
@@ -50,8 +56,37 @@ class Fields:
         """A copy that owns its memory."""
         return Fields(self.dtype, self.shape, {name: part.copy() for name, part in self.fields.items()})
 
+    __deepcopy__ = __copy__ = lambda self, *memo: self.copy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        whole = np.empty(self.shape, self.dtype)
+        for name, part in self.fields.items():
+            whole[name] = np.asarray(part)  # refused where it depends on an input
+        return whole if dtype is None else whole.astype(dtype)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in (np.shape, np.ndim, np.size):
+            return function(np.empty(self.shape, np.bool), *args[1:], **kwargs)
+        if function not in FIELD_BY_FIELD:
+            raise ConversionError(
+                f"numpy.{function.__name__} takes no structured array with traced fields (at "
+                f"{site_text(site_here())}); give it the fields, s['{next(iter(self.fields))}']"
+            )
+        made = {name: function(*(_part(x, name) for x in args), **kwargs) for name in self.fields}
+        rest = self.dtype[(first := next(iter(made)))].ndim
+        shape = np.shape(made[first])
+        return Fields(self.dtype, shape[: len(shape) - rest], made)
+
     def __repr__(self) -> str:
         return f"<structured array of {', '.join(self.fields)}, of shape {self.shape}>"
+
+
+def _part(given: Any, name: str) -> Any:
+    """The field of an argument, or of those in a list."""
+    if isinstance(given, list | tuple):
+        return [_part(x, name) for x in given]
+    is_structured = isinstance(given, Fields) or (isinstance(given, np.ndarray) and given.dtype.names is not None)
+    return given[name] if is_structured else given
 
 
 @frozen(eq=False)

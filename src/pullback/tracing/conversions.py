@@ -13,12 +13,18 @@ from pullback.recording.copies import lent
 from pullback.recording.crossing import left_alone, present, standing_for
 from pullback.recording.handles import Handle, resolve, spec_of_handle, tape_of, value_now
 from pullback.recording.refusals import refusal
-from pullback.words.call_sites import site_here, site_text
+from pullback.words.call_sites import calls_here, in_adopted_code, site_here, site_text
 from pullback.words.errors import ConversionError, NotDifferentiableError
 from pullback.words.sniffs import by_sparse_product
 
 READING: Final = frozenset(("data", "dump", "dumps", "getfield", "tobytes", "tofile", "view"))
 """Attributes that only read: of an array that depends on nothing, in adopted code, they are those of its values."""
+DRAWING: Final = ("matplotlib", "mpl_toolkits")
+"""Libraries that draw."""
+COUNTING: Final = frozenset(
+    "hist hist2d acorr xcorr psd csd cohere specgram magnitude_spectrum angle_spectrum phase_spectrum".split()
+)
+"""Functions of theirs that hand back what they have computed."""
 _HOLD: Final = (
     "Instead of a subclass of ndarray write a class that has the array as an attribute, self.data = d, with methods "
     "that take slices of it"
@@ -75,8 +81,19 @@ def depends(handle: Any) -> bool:
     return False
 
 
+def is_drawn() -> bool:
+    """Whether Matplotlib asks, which adopted code has called to draw: what it hands back are pictures, and a few
+    functions numbers."""
+    calls = calls_here()
+    if not calls or not in_adopted_code():
+        return False
+    names = {name for _, name in calls}
+    return calls[0][0].partition(".")[0] in DRAWING and calls[0][0] != "matplotlib.mlab" and names.isdisjoint(COUNTING)
+
+
 def made_plain(handle: Any) -> Any:
-    """The values of a buffer that depends on nothing, to be read only; raises what :func:`refusal` says otherwise.
+    """The values of a buffer that depends on nothing, to be read only, and of what is drawn in adopted code; raises
+    what :func:`refusal` says otherwise.
 
     A product by a SciPy sparse array alone is told that this is no array: SciPy then leaves it to the other operand,
     ``x.__rmatmul__(A)``. While a loop's body runs plainly, a value that it has captured is converted.
@@ -87,6 +104,8 @@ def made_plain(handle: Any) -> Any:
         return lent(value_now(handle), handle._tape)
     if by_sparse_product(_getframe(2)):
         return NO_ARRAY
+    if is_drawn():
+        return np.array(value_now(handle))
     raise refusal(handle, "a plain array")
 
 
@@ -95,7 +114,7 @@ def as_number(handle: Any, kind: Callable[[Any], Any], wanted: str) -> Any:
     :func:`refusal` says otherwise."""
     if left_alone(handle):
         return kind(standing_for(handle))
-    if not depends(handle):
+    if not depends(handle) or is_drawn():
         return kind(value_now(handle))
     raise refusal(handle, wanted)
 
@@ -143,7 +162,7 @@ class Unconverted(Handle):
 
     def __deepcopy__(self, memo: Any) -> Any:
         """Raises, as to pickle it does; a copy in adopted code, which others wrote to copy arrays."""
-        if self._tape.adopted is not None:
+        if in_adopted_code():
             return copy(self)
         raise ConversionError(
             f"copy.deepcopy of a tracer of {spec_of_handle(self)} (at {site_text(site_here())}): a deep copy is made "

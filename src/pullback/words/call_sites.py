@@ -21,7 +21,7 @@ from weakref import finalize
 import numpy as np
 
 from pullback.words.other_libraries import LIBRARIES
-from pullback.words.plugins import is_of_plugin
+from pullback.words.plugins import LIVE_NAME, is_of_plugin
 from pullback.words.sniffs import error_state, is_of, is_standard, make_error_state, own_offsets, set_error_state
 
 _SITES: list[tuple[CodeType, int]] = []
@@ -126,6 +126,14 @@ def calls_here(innermost: FrameType | None = None) -> list[tuple[str, str]]:
             calls.append((module, name if owner is None else type(owner).__name__))
         frame = frame.f_back
     return calls[::-1]
+
+
+def in_adopted_code() -> bool:
+    """Whether adopted code is among those who call."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and LIVE_NAME not in frame.f_globals:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _sites_of(code: CodeType) -> Sequence[int]:

@@ -68,7 +68,7 @@ _BY_PACKAGE = {
     "scipy.special": _PRIMITIVE,
     "scipy.signal": f"write np.convolve, or {_STEPS.removeprefix('write ')}",
     "scipy.fft": "write np.fft.{name}",
-    "scipy.fftpack": "write np.fft.{name}",
+    "scipy.fftpack": "write np.fft.{name}, whose rfft does not pack its parts",
     "scipy.ndimage": _WINDOWS,
     "scipy.sparse": "write A @ x for the product by a sparse array, which holds plain numbers; of traced numbers v at "
     "rows i and columns j the product is y = np.zeros(n, like=v), then np.add.at(y, i, v * x[j])",

@@ -20,6 +20,8 @@ PRIMITIVES, BACKENDS, NAMESPACES = "pullback.primitives", "pullback.backends", "
 COMMUNICATORS, SUMS, LOOPS = "pullback.communicators", "pullback.sums", "pullback.loops"
 COPIES = "pullback_adopted"
 """The package of the copies of adopted modules: users' code, though its name begins as a plugin's does."""
+LIVE_NAME = "__pb_live__"
+"""The name by which adopted code asks whether a trace is under way; whoever has it among its globals is adopted."""
 GROUPS = PRIMITIVES, BACKENDS, NAMESPACES, COMMUNICATORS, SUMS, LOOPS
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 from tests.primitives.case import Case
 
+from pullback.primitives.shaping.windows import strided
+
 BOTH = ("float32", "float64")
 windows = np.lib.stride_tricks.sliding_window_view
 LINE, PAGE, CUBE = (
@@ -35,4 +37,11 @@ WINDOWS: tuple[Case, ...] = (
 )
 
 
-CASES: tuple[Case, ...] = (*WINDOWS,)
+STRIDED = ("view_strided", "add_strided")
+VIEWS: tuple[Case, ...] = (
+    Case("strided frames", lambda x: strided(x, shape=(3, 3), steps=(2, 1)) ** 2, (LINE,), STRIDED, dtypes=BOTH),
+    Case("strided, one place often", lambda x: strided(x, shape=(2, 3, 2), steps=(0, 5, 1)), (PAGE,), STRIDED),
+    Case("strided, complex", lambda x: strided(x, shape=(4,), steps=(1,))[1:], (LINE + 1j * LINE[::-1],), STRIDED),
+)
+
+CASES: tuple[Case, ...] = (*WINDOWS, *VIEWS)

@@ -37,6 +37,18 @@ def holds(x: Any) -> bool:
     return bool(getattr(x, "holds_tracer", False)) and hasattr(kind, "holds_tracer")
 
 
+def settled(x: Any) -> Any:
+    """``x`` with plain arrays for those tracers in it that depend on no input, as arrays of adopted code may."""
+    if isinstance(x, pb.Tracer):
+        try:
+            return np.array(x)[()]
+        except pb.ConversionError:
+            return x
+    if type(x) is dict:
+        return {name: settled(part) for name, part in x.items()}
+    return type(x)(map(settled, x)) if type(x) in (list, tuple) else x
+
+
 def same(x: Any, default: Any) -> bool:
     """Whether an option is what SciPy takes for it by itself."""
     return x is default or (type(x) is type(default) and np.ndim(x) == 0 and bool(x == default))
@@ -66,9 +78,16 @@ def mirror(function: Callable[..., Any], by: str) -> Callable[[Callable[..., Any
                 return counterpart(*args, **kwargs)
             given = taken.bind(*args, **kwargs).arguments
             given.update(given.pop(rest, {}))
+            given = {name: x if name in named else settled(x) for name, x in given.items()}
             known = served | {name for name in given if more and name not in taken.parameters}
-            refuse(title, named, known, given, taken)
-            return counterpart(**{name: x for name, x in given.items() if name in known})
+            try:
+                refuse(title, named, known, given, taken)
+                return counterpart(**{name: x for name, x in given.items() if name in known})
+            except (pb.MissingRuleError, pb.NotDifferentiableError):
+                args, kwargs = settled(args), settled(kwargs)
+                if holds(args) or holds(kwargs):
+                    raise
+                return function(*args, **kwargs)
 
         call.by = tuple(by.split())  # type: ignore[attr-defined] # the tables of docs/scipy.md are made of it
         return call

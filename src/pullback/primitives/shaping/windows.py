@@ -9,6 +9,8 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shared.axes import cut
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.words.call_sites import site_here, site_text
+from pullback.words.errors import NotDifferentiableError
 
 sliding_window_view = np.lib.stride_tricks.sliding_window_view
 
@@ -72,4 +74,58 @@ def np_sliding_window_view(
     return windows(x, shape=shape, axis=along)
 
 
-WINDOWS: tuple[Primitive | Composite, ...] = (add_windows, windows, np_sliding_window_view)
+# out[i, j, ...] = flat(x)[i * steps[0] + j * steps[1] + ...]; the transpose adds up what was taken from one place.
+def _places(shape: Any, steps: Any) -> Any:
+    """The place in the flat array of each element of a strided view."""
+    found = np.zeros(shape, np.intp)
+    for axis, (n, step) in enumerate(zip(shape, steps, strict=True)):
+        found += (np.arange(n) * step).reshape([-1] + [1] * (len(shape) - axis - 1))
+    return found
+
+
+def _add_strided(x: Any, *, like: Any, steps: Any) -> Any:
+    out = np.zeros(int(np.prod(like)), x.dtype)
+    np.add.at(out, _places(x.shape, steps).reshape(-1), np.reshape(x, -1))
+    return out.reshape(like)
+
+
+add_strided: Primitive = primitive(
+    _add_strided,
+    name="add_strided",
+    linear=("x",),
+    vjps={"x": lambda ct, x_spec, steps: strided(ct, shape=x_spec.shape, steps=steps)},
+)
+strided: Primitive = primitive(
+    lambda x, *, shape, steps: np.lib.stride_tricks.as_strided(
+        np.ascontiguousarray(x), shape, [step * x.itemsize for step in steps], writeable=False
+    ),
+    name="view_strided",
+    view=True,
+    linear=("x",),
+    vjps={"x": lambda ct, x_spec, steps: add_strided(ct, like=x_spec.shape, steps=steps)},
+)
+
+
+def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Any:
+    """numpy.lib.stride_tricks.as_strided of a tracer: a view that shows later writes to ``x``, and that is itself never
+    written through. Raises :class:`NotDifferentiableError` where it would reach beyond the elements of ``x``."""
+    shape = x.shape if shape is None else tuple(shape) if np.iterable(shape) else (shape,)
+    strides = x.strides if strides is None else tuple(strides) if np.iterable(strides) else (strides,)
+    whole = x.T if x.ndim > 1 and x.flags.f_contiguous else x
+    unit = whole.strides[0] if whole.ndim == 1 and whole.size > 1 else x.itemsize
+    steps = tuple(stride // unit for stride in strides)
+    ends = [step * (n - 1) for n, step in zip(shape, steps, strict=True)]
+    low, high = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
+    inside = 0 not in shape and low >= 0 and high < x.size
+    if not inside or any(stride % unit for stride in strides) or (whole.ndim > 1 and not whole.flags.c_contiguous):
+        raise NotDifferentiableError(
+            f"as_strided with shape {shape} and strides {strides} of an array of shape {x.shape} and strides "
+            f"{x.strides} (at {site_text(site_here())}) takes what lies beyond the elements of the array, or between "
+            "them; give it the whole array, np.ascontiguousarray(x), or write slices"
+        )
+    return strided(whole, shape=shape, steps=steps)
+
+
+WINDOWS: tuple[Primitive | Composite, ...] = (
+    add_windows, windows, np_sliding_window_view, add_strided, strided,
+)  # fmt: skip

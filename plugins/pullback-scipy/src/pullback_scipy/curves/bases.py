@@ -7,7 +7,7 @@ from attrs import frozen
 from scipy import interpolate
 
 from pullback_scipy.curves.pieces import PlainCurve, first_axis
-from pullback_scipy.mirroring import as_array, holds, only, primitive
+from pullback_scipy.mirroring import as_array, holds, only, primitive, settled
 
 
 # --------------------------------------------------------------------------------------------------------- coefficients
@@ -115,6 +115,7 @@ def make_interp_spline(
     x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
 ) -> Any:
     """The spline of degree ``k`` through the values ``y`` at the nodes ``x``."""
+    x, t = settled(x), settled(t)
     if not (holds(x) or holds(y)):
         return PlainCurve(interpolate.make_interp_spline(x, y, k, t, bc_type, axis, check_finite))
     title = "scipy.interpolate.make_interp_spline"
@@ -136,6 +137,7 @@ class SplineMaker:
     by = ("c",)
 
     def __call__(self, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Any:
+        t = settled(t)
         if not holds(c):
             return PlainCurve(interpolate.BSpline(t, c, k, extrapolate, axis))
         only("scipy.interpolate.BSpline", "t", "traced" if holds(t) else "plain", "plain")

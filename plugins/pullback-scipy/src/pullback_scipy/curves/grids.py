@@ -8,7 +8,7 @@ from scipy import interpolate
 
 import pullback as pb
 from pullback_scipy.curves.bases import make_interp_spline
-from pullback_scipy.mirroring import as_array, derived, holds, only
+from pullback_scipy.mirroring import as_array, derived, holds, only, settled
 
 METHODS = ("linear", "nearest")
 
@@ -86,6 +86,7 @@ class GridMaker:
 
     def __call__(self, points: Any, values: Any, method: str = "linear", bounds_error: bool = True,
                  fill_value: Any = np.nan, **options: Any) -> Any:  # fmt: skip
+        points, fill_value = settled(points), settled(fill_value)
         if method not in METHODS and not holds(values):
             return interpolate.RegularGridInterpolator(points, values, method, bounds_error, fill_value, **options)
         only("scipy.interpolate.RegularGridInterpolator", "method", method, *METHODS)
@@ -183,6 +184,7 @@ class LineMaker:
 
     def __call__(self, x: Any, y: Any, kind: Any = "linear", axis: int = -1, copy: bool = True,
                  bounds_error: Any = None, fill_value: Any = np.nan, assume_sorted: bool = False) -> Any:  # fmt: skip
+        fill_value = settled(fill_value)
         title, splines = "scipy.interpolate.interp1d", {"slinear": 1, "quadratic": 2, "cubic": 3}
         if kind in splines and fill_value == "extrapolate":
             return make_interp_spline(x, y, splines[kind], axis=axis)

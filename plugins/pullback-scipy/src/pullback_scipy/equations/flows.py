@@ -15,7 +15,7 @@ from scipy.integrate import RK23, RK45
 import pullback as pb
 from pullback_scipy.equations.pinning import pinned, plain, plainly, refuse_option, result
 from pullback_scipy.equations.roots import served, several
-from pullback_scipy.mirroring import holds
+from pullback_scipy.mirroring import holds, settled
 
 METHODS = {"RK23": RK23, "RK45": RK45}
 
@@ -87,7 +87,8 @@ def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any 
     closes over."""
     given = () if args is None else several(args)
     found: list[Any] = []
-    if any(map(holds, t_span)) or holds(t_eval):
+    t_span, t_eval = settled(t_span), settled(t_eval)
+    if holds(t_span) or holds(t_eval):
         raise pb.MissingRuleError(
             "scipy.integrate.solve_ivp has no rule for t_span and t_eval, which are traced; scale the time, "
             "dy/ds = T f(s T, y), or write pullback.odeint(f, y0, t), which has one"
@@ -145,6 +146,7 @@ def odeint(func: Any, y0: Any, t: Any, args: Any = (), full_output: Any = 0, rto
     """The solution of dy/dt = func(y, t, *args) at the times ``t``, a row each."""
     found: list[Any] = []
     given = several(args)
+    t = settled(t)
     if holds(t):
         raise pb.MissingRuleError(
             "scipy.integrate.odeint has no rule for t, which is traced; write pullback.odeint(f, y0, t), which has one"

@@ -121,6 +121,11 @@ class SparseArray:
         return self.made.shape
 
     @property
+    def stands_for(self) -> Any:
+        """The class of SciPy's."""
+        return self.made.kind
+
+    @property
     def ndim(self) -> int:
         return 2
 

@@ -23,6 +23,8 @@ class Maker:
     def __wrapped__(self) -> Any:
         return self.kind
 
+    stands_for = __wrapped__
+
     def __call__(self, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **options: Any) -> Any:
         if not holds(arg1) and not isinstance(arg1, SparseArray):
             return self.kind(arg1, shape=shape, dtype=dtype, copy=copy, **options)
