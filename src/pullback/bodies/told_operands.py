@@ -136,9 +136,9 @@ class _Frame:
             raise NotTheSameError("it writes where the number of the step says")
         _refuse_writing(container)
         if tags[0] is None:
-            _set(container, key, value)
+            operator.setitem(container, key, value)
         else:
-            self.whole.meets(partial(_set, container, key, value), tags)
+            self.whole.meets(partial(operator.setitem, container, key, value), tags)
 
     def subscript_part(self, one: Any) -> None:
         """``container[start:stop]``."""
@@ -261,10 +261,6 @@ def _n_read(function: Any) -> int:
     if function is np.where:
         return 3
     return 1 if isinstance(getattr(function, "__self__", None), np.ndarray | Handle) else 2
-
-
-def _set(container: Any, key: Any, value: Any) -> None:
-    container[key] = value
 
 
 def _of(function: Callable[..., Any], values: list[Any], tags: list[Told | None]) -> Told:

@@ -11,12 +11,12 @@ from threading import get_ident
 from types import FunctionType
 from typing import Any, cast
 
-from attrs import define, field
+from attrs import define
 
 from pullback.called.call_forms import fits, kinds_of_call, leaves_of
 from pullback.called.called_stages import PLAIN, PUSHED, RECORDED, Called, Derivative, made
 from pullback.calls.entry_making import carried_gradient
-from pullback.calls.known_functions import CARRIED, staged_of
+from pullback.calls.known_functions import CARRIED, Kept, staged_of
 from pullback.memory.in_force import (
     innermost_alone,
     nothing_in_force,
@@ -41,32 +41,13 @@ BEFORE = {None: 300, FORWARD: 150, RECORDING: 40}
 many as take the time in which one is made."""
 COMPARED = 2
 """Calls of a stage that are computed in the ordinary way as well."""
-MOST_MADE, MOST_KEPT = 8, 4
 MOST_FUNCTIONS = 64
 """Of how many functions it is known."""
 
 
 @define(eq=False)
-class CalledDerivatives:
+class CalledDerivatives(Kept[Called]):
     """What is known of one derivative of the functions of one code."""
-
-    kept: list[Called] = field(factory=list)
-    n_before: int = 0
-    n_made: int = 0
-    busy: bool = False
-    """Whether a stage is being made or compared."""
-    why: str = ""
-    """Why there is none."""
-
-    @property
-    def over(self) -> bool:
-        """Whether no stage will come any more."""
-        return self.n_made > MOST_MADE and not self.kept
-
-    def refused(self, why: str) -> None:
-        """There is none, and none will come."""
-        self.why, self.n_made = why, MOST_MADE + 1
-        self.kept.clear()
 
     def found(
         self, f: FunctionType, parts: tuple[int, ...], leaves: Sequence[Any], around: Tape | None
@@ -75,28 +56,8 @@ class CalledDerivatives:
         for called in self.kept:
             alike = called.names is f.__globals__ and called.parts == parts
             if alike and fits(called.kinds, leaves, around) and called.reads.hold():
-                try:
-                    self.kept.remove(called)
-                except ValueError:  # another thread has taken it
-                    return None
-                return called
+                return called if self.take_out(called) else None
         return None
-
-    def wants(self, mode: Any) -> bool:
-        """Whether a stage is to be made in this call, for which there is none, in a trace that does this."""
-        if self.n_made > MOST_MADE:
-            return False
-        self.n_before += 1
-        if self.n_before <= BEFORE[mode]:
-            return False
-        self.n_before = 0
-        self.n_made += 1
-        return True
-
-    def put_back(self, called: Called) -> None:
-        """A call is over."""
-        self.kept.insert(0, called)
-        del self.kept[MOST_KEPT:]
 
 
 _SHELF = Recent(MOST_FUNCTIONS)
@@ -145,7 +106,7 @@ def called(
         return None
     found = known.found(function, parts, leaves, around)
     if found is None:
-        if known.wants(mode):
+        if known.wants(BEFORE[mode]):
             _make(known, derivative, function, len(args), parts, leaves, around)
         return None
     return _given(known, found, leaves, around, ordinary)

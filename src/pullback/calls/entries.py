@@ -15,6 +15,7 @@ from attrs import define, field
 
 from pullback.bodies.same_again import Reads
 from pullback.calls.hot_runs import Ready
+from pullback.calls.known_functions import Kept
 from pullback.memory.in_force import nothing_in_force, staging_in_force
 from pullback.memory.sweep import given_out
 from pullback.recording.copies import packed_copy
@@ -30,9 +31,6 @@ COMPARED = 2
 """How many calls of an entry are computed in the ordinary way as well."""
 BEFORE = 3
 """Calls in the ordinary way before an entry is made, and again when one no longer fits."""
-MOST_MADE = 8
-"""How many entries are made of one function: one that depends on what changes is better off without."""
-MOST_KEPT = 4
 PAYS = 20
 """Calls of an entry after which it has a generated caller."""
 SMALL = 4096
@@ -148,57 +146,20 @@ def may_enter(staging: str | None) -> bool:
 
 
 @define(eq=False)
-class Entries:
+class Entries(Kept[Entry]):
     """The entries of the derivatives of one function."""
 
     staging: str | None
     """What the function was told."""
-    kept: list[Entry] = field(factory=list)
-    n_before: int = 0
-    n_made: int = 0
-    why: str = ""
-    """Why there is none."""
-    making: bool = False
-
-    @property
-    def over(self) -> bool:
-        """Whether no entry will come any more."""
-        return self.n_made > MOST_MADE and not self.kept
 
     def found(self, what: Any, args: Sequence[Any]) -> Any:
         """An entry for such a call, and what enters; whoever has taken it puts it back."""
-        kept = self.kept
-        for entry in kept:
+        for entry in self.kept:
             if entry.what == what:
                 entering = entry.entering(args)
                 if entering is not None:
-                    try:
-                        kept.remove(entry)
-                    except ValueError:  # another thread has taken it
-                        return None
-                    return entry, entering
+                    return (entry, entering) if self.take_out(entry) else None
         return None
-
-    def put_back(self, entry: Entry) -> None:
-        """A call is over."""
-        self.kept.insert(0, entry)
-        del self.kept[MOST_KEPT:]
-
-    def wants(self) -> bool:
-        """Whether an entry is to be made in this call, in which none was found."""
-        if self.making or self.n_made > MOST_MADE:
-            return False
-        self.n_before += 1
-        if self.n_before <= BEFORE:
-            return False
-        self.n_before = 0
-        self.n_made += 1
-        return True
-
-    def refused(self, why: str) -> None:
-        """There is none, and none will come."""
-        self.why, self.n_made = why, MOST_MADE + 1
-        self.kept.clear()
 
     def called(
         self, what: Any, args: tuple[Any, ...], make: Callable[[], Entry], form: Callable[[Any], Any],
@@ -206,11 +167,11 @@ class Entries:
     ) -> Any:  # fmt: skip
         """What such a call gives, in the ``form`` that the ``ordinary`` way gives, in a tuple; None where that way is
         to be taken."""
-        if self.making or not may_enter(self.staging):
+        if self.busy or not may_enter(self.staging):
             return None
         taken = self.found(what, args)
         if taken is None:
-            if self.wants():
+            if self.wants(BEFORE):
                 self._make(make)
             return None
         entry, entering = taken
@@ -231,14 +192,14 @@ class Entries:
         return (given,)
 
     def _ordinarily(self, ordinary: Callable[[], Any]) -> Any:
-        self.making = True
+        self.busy = True
         try:
             return ordinary()
         finally:
-            self.making = False
+            self.busy = False
 
     def _make(self, make: Callable[[], Entry]) -> None:
-        self.making = True
+        self.busy = True
         try:
             entry = make()
         except Exception as error:  # noqa: BLE001 - whatever a function does with what has no value
@@ -246,7 +207,7 @@ class Entries:
         else:
             self.put_back(entry)
         finally:
-            self.making = False
+            self.busy = False
 
 
 def plain(given: Any) -> Any:

@@ -1,9 +1,17 @@
-"""Functions of which something is known: staged ones, and gradients that the library has made."""
+"""Functions of which something is known: staged ones, and gradients that the library has made; and how many stages are
+made for one of them."""
 
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from attrs import define, field
+
+T = TypeVar("T")
+MOST_MADE = 8
+"""Of one function: one that depends on what changes is better off without."""
+MOST_KEPT = 4
+"""Of these, for different calls."""
 CARRIED: ContextVar[Any] = ContextVar("pullback_carried", default=None)
 """How gradients are computed while a program of derivatives is made a stage; None at any other time."""
 
@@ -38,3 +46,51 @@ def behind(f: Any) -> Any:
     """The function that a staged one, or a gradient, is made of; None for any other."""
     known = staged_of(f) or gradient_of(f)
     return None if known is None else known.f
+
+
+@define(eq=False)
+class Kept(Generic[T]):
+    """What has been made for the calls of one function, the newest first. A call takes one out and puts it back."""
+
+    kept: list[T] = field(factory=list, init=False)
+    n_before: int = field(default=0, init=False)
+    """Calls in the ordinary way since one was made."""
+    n_made: int = field(default=0, init=False)
+    busy: bool = field(default=False, init=False)
+    """Whether one is being made or compared."""
+    why: str = field(default="", init=False)
+    """Why there is none."""
+
+    @property
+    def over(self) -> bool:
+        """Whether none will come any more."""
+        return self.n_made > MOST_MADE and not self.kept
+
+    def wants(self, before: int) -> bool:
+        """Whether one is to be made in this call, in which none was found: after so many others."""
+        if self.busy or self.n_made > MOST_MADE:
+            return False
+        self.n_before += 1
+        if self.n_before <= before:
+            return False
+        self.n_before = 0
+        self.n_made += 1
+        return True
+
+    def take_out(self, one: T) -> bool:
+        """Take one out; False where another thread has taken it."""
+        try:
+            self.kept.remove(one)
+        except ValueError:
+            return False
+        return True
+
+    def put_back(self, one: T) -> None:
+        """A call is over."""
+        self.kept.insert(0, one)
+        del self.kept[MOST_KEPT:]
+
+    def refused(self, why: str) -> None:
+        """There is none, and none will come."""
+        self.why, self.n_made = why, MOST_MADE + 1
+        self.kept.clear()

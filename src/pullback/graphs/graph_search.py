@@ -10,6 +10,7 @@ from typing import TypeAlias
 from attrs import define, field
 
 from pullback.graphs.best_first import Found, cheapest, smallest_sets
+from pullback.graphs.fixed_order import members
 from pullback.graphs.graph_machine import COMPUTE, DROP, PULL, SEED, Operations, Step
 
 State: TypeAlias = tuple[int, int, bool]
@@ -32,7 +33,7 @@ class GraphProblem:
         graph = self.graph
         resident, pulled, seeded = state
         held, useful = self.cotangents(pulled, seeded), self.useful(pulled, seeded)
-        for v in _members(useful & ~resident):
+        for v in members(useful & ~resident):
             if self._has(resident, graph.po[v]):
                 for drops, left in self._room(resident, graph.po[v], held + graph.sz[v]):
                     yield graph.fc[v], (left | 1 << v, pulled, seeded), (*drops, Step(COMPUTE, v))
@@ -54,7 +55,7 @@ class GraphProblem:
         resident, pulled, seeded = state
         missing = self.wanted(pulled, seeded) & ~resident
         back = sum(graph.bc[v] for v in range(graph.n) if not pulled >> v & 1)
-        return back + sum(graph.fc[v] for v in _members(missing))
+        return back + sum(graph.fc[v] for v in members(missing))
 
     def is_goal(self, state: State) -> bool:
         """Everything is pulled back."""
@@ -78,7 +79,7 @@ class GraphProblem:
         mask = self._useful.get(key)
         if mask is None:
             mask = 0
-            for v in _members(self.wanted(pulled, seeded)):
+            for v in members(self.wanted(pulled, seeded)):
                 mask |= self.graph.ancestors[v]
             self._useful[key] = mask
         return mask
@@ -99,7 +100,7 @@ class GraphProblem:
     def _room(self, resident: int, kept: Sequence[int], others: int) -> Iterator[tuple[tuple[Step, ...], int]]:
         """What to drop so that the resident values and ``others`` bytes fit, and what is resident then."""
         sizes = self.graph.sz
-        held = list(_members(resident))
+        held = list(members(resident))
         wanted = sum(sizes[u] for u in held) + others - self.max_bytes
         if wanted <= 0:
             yield (), resident
@@ -110,14 +111,7 @@ class GraphProblem:
     def _moved(self, cost: float, steps: tuple[Step, ...], state: State) -> Move:
         resident, pulled, seeded = state
         idle = resident & ~self.useful(pulled, seeded)
-        return cost, (resident & ~idle, pulled, seeded), (*steps, *(Step(DROP, u) for u in _members(idle)))
-
-
-def _members(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+        return cost, (resident & ~idle, pulled, seeded), (*steps, *(Step(DROP, u) for u in members(idle)))
 
 
 def best_of_all(graph: Operations, max_bytes: int, most_states: int) -> Found:

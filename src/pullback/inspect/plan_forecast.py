@@ -11,7 +11,7 @@ from pullback.inspect.tables import Column, Table
 from pullback.loops.forecast import Forecast
 from pullback.loops.loop_bytes import sizes_of
 from pullback.memory.in_force import MEASURED, planning
-from pullback.memory.ledger import Ledger, Report, mib
+from pullback.memory.ledger import Ledger, Report, mib, peak_text
 from pullback.policies.base import MemoryPolicy
 from pullback.recording.handles import Handle
 from pullback.recording.recorder import form_of
@@ -90,12 +90,8 @@ class Plan:
         return self.table().html()
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{name} {mib(n)}" for name, n in self.bytes_by_reason.items())
-        working = "" if self.working_bytes is None else f" and at most {mib(self.working_bytes)} at work"
-        text = (
-            f"{self.policy!r}: peak {mib(self.peak_bytes)} ({parts or 'nothing held'}){working}, "
-            f"{self.n_forward} forward steps"
-        )
+        peak = peak_text(self.peak_bytes, self.bytes_by_reason, self.working_bytes)
+        text = f"{self.policy!r}: {peak}, {self.n_forward} forward steps"
         if self.seconds is not None:
             text += f", {self.seconds:.2g} s"
         if self.save_all_bytes is not None:

@@ -27,7 +27,7 @@ from pullback.memory.ledger import Report
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.wrapping import Wrapping
 from pullback.testing.comparing.differences import flatten as side_by_side
-from pullback.testing.comparing.differences import inner, random_like, richardson
+from pullback.testing.comparing.differences import inner, random_cotangents, random_like, richardson
 from pullback.testing.comparing.trees import inexact_leaves
 from pullback.testing.gradients.taylor import taylor_test
 from pullback.transforms.argnums import function_of_chosen, name_of, positions
@@ -128,10 +128,7 @@ def seed_of(out: Any) -> Any:
     leaves, definition = flatten(out)
     if len(leaves) == 1 and np.ndim(leaves[0]) == 0:
         return unflatten(definition, [np.ones((), np.asarray(leaves[0]).dtype)[()]])
-    rng = np.random.default_rng(0)
-    return unflatten(
-        definition, [random_like(rng, leaf) if np.asarray(leaf).dtype.kind in "fc" else leaf for leaf in leaves]
-    )
+    return random_cotangents(np.random.default_rng(0), out)
 
 
 def plain_seconds(program: Program) -> tuple[float, float]:

@@ -86,11 +86,13 @@ class Table:
     def compact(self) -> str:
         """Plain text without rules and empty lines; of headers in one line."""
         lines = [GAP.join(column.placed(column.title) for column in self.columns).rstrip()]
-        lines += [
+        return "\n".join([self.title, *lines, *self._body(), *self.notes])
+
+    def _body(self) -> list[str]:
+        return [
             GAP.join(column.placed(cell) for column, cell in zip(self.columns, row, strict=True)).rstrip()
             for row in self.rows
         ]
-        return "\n".join([self.title, *lines, *self.notes])
 
     def html(self) -> str:
         """The table as a piece of a page, for a notebook: escaped, and without anything from elsewhere."""
@@ -110,15 +112,11 @@ class Table:
     def __str__(self) -> str:
         heads = [GAP.join(column.placed(column.lines[k]) for column in self.columns).rstrip() for k in (0, 1)]
         rule = "-" * self.width
-        body = [
-            GAP.join(column.placed(cell) for column, cell in zip(self.columns, row, strict=True)).rstrip()
-            for row in self.rows
-        ]
         return "\n".join([
             self.title,
             "",
             *(head for head in heads if head),
             rule,
-            *body,
+            *self._body(),
             *(["", *self.notes] if self.notes else []),
         ])

@@ -48,14 +48,7 @@ class Drawing:
 
     def save(self, path: str | Path) -> Path:
         """The path of the picture, written as SVG. Raises :class:`InputFileError` where it cannot be written."""
-        target = Path(path)
-        try:
-            target.write_text(self.svg, "utf-8")
-        except OSError as error:
-            raise InputFileError(
-                f"the picture cannot be written to {target}: {error.strerror}; name a file in a folder that exists"
-            ) from error
-        return target
+        return written(Path(path), self.svg)
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -147,3 +140,14 @@ def _path(lines: list[list[int]], across: float, down: float) -> str:
         for x0, y0, x1, y1 in lines
     )
     return "".join(dict.fromkeys(ends))
+
+
+def written(target: Path, text: str) -> Path:
+    """A file that a picture has been written to; raises :class:`InputFileError` where that cannot be."""
+    try:
+        target.write_text(text, "utf-8")
+    except OSError as error:
+        raise InputFileError(
+            f"the picture cannot be written to {target}: {error.strerror}; name a file in a folder that exists"
+        ) from error
+    return target

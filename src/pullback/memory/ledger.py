@@ -268,13 +268,18 @@ class Report:
     Known where the policy counts bytes (``Budget``, ``"auto"``)."""
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{name} {mib(n)}" for name, n in self.bytes_by_reason.items())
-        working = "" if self.working_bytes is None else f" and at most {mib(self.working_bytes)} at work"
         text = (
-            f"peak {mib(self.peak_bytes)} ({parts or 'nothing held'}){working}, {self.n_forward} forward steps, "
+            f"{peak_text(self.peak_bytes, self.bytes_by_reason, self.working_bytes)}, {self.n_forward} forward steps, "
             f"{mib(self.live_bytes)} still held, {self.seconds:.3g} s in the reverse"
         )
         return "; ".join((text, *map(str, self.stores), *map(str, self.choices)))
+
+
+def peak_text(peak_bytes: int, by_reason: Mapping[str, int], working_bytes: int | None) -> str:
+    """What is held at most, for which reasons, and what a step takes beside it."""
+    parts = ", ".join(f"{name} {mib(n)}" for name, n in by_reason.items())
+    working = "" if working_bytes is None else f" and at most {mib(working_bytes)} at work"
+    return f"peak {mib(peak_bytes)} ({parts or 'nothing held'}){working}"
 
 
 def mib(nbytes: float) -> str:

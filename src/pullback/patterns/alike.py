@@ -7,7 +7,7 @@ from attrs import define, field
 
 from pullback.memory.ledger import Item
 from pullback.memory.sweep import Sweep
-from pullback.patterns.pattern_routes import Route, picking
+from pullback.patterns.pattern_routes import Route, idents_of, picking
 from pullback.patterns.pattern_shelf import Known
 from pullback.patterns.pattern_stages import PatternReverse, PatternStage, Seeded
 from pullback.recording.copies import faithful
@@ -42,10 +42,10 @@ class Handed:
 
     def back(self, one: Sweep) -> None:
         """The sweep has them."""
-        start, (places, before, _) = self.alike.entries.cuts[self.step], self.key
-        for ident, ct in zip(
-            [*(start + place for place in places), *self.alike.idents(before, self.step)], self.seeds, strict=True
-        ):
+        entries, (places, before, _) = self.alike.entries, self.key
+        start = entries.cuts[self.step]
+        idents = [*(start + place for place in places), *idents_of(entries, before, self.step)]
+        for ident, ct in zip(idents, self.seeds, strict=True):
             one.cts[ident] = ct
             one.owned.discard(ident)
 
@@ -84,14 +84,9 @@ class Alike:
         """The last step at whose start a state may stand."""
         return self.stop - 1
 
-    def idents(self, codes: Sequence[int], step: int) -> list[int]:
-        """The ids of what stands so in the entries of a step."""
-        start, ident = self.entries.cuts[step], self.entries.ident
-        return [k + start if k >= FAR else ident(k, start) for k in codes]
-
     def state_of(self, values: dict[int, Any], step: int) -> tuple[Any, ...] | None:
         """What enters a step, of values by id; None where it is not for these functions."""
-        idents = self.idents(self.route.keys, step)
+        idents = idents_of(self.entries, self.route.keys, step)
         state = tuple(map(values.get, idents))
         if any(x is None for x in state):
             return None
@@ -103,7 +98,7 @@ class Alike:
 
     def values(self, step: int, state: Sequence[Any]) -> dict[int, Any]:
         """The values by id, of what enters a step."""
-        return dict(zip(self.idents(self.route.keys, step), state, strict=True))
+        return dict(zip(idents_of(self.entries, self.route.keys, step), state, strict=True))
 
     def _operands_of(self, step: int) -> Sequence[Any] | None:
         """The plain operands of a step; None where the functions are not for them."""
@@ -157,7 +152,7 @@ class Alike:
             return None
         start, stop, cts = self.entries.cuts[step], self.entries.cuts[step + 1], one.cts
         cts[start:stop] = [None] * (stop - start)
-        for ident in self.idents(key[1], step):
+        for ident in idents_of(self.entries, key[1], step):
             cts[ident] = None
         way, clear = None if reverse.way is None else picking(reverse.way), start
         if way is not None and step > self.first:
@@ -177,7 +172,7 @@ class Alike:
             if handed.sure or reverse.fits(seeds):
                 handed.step, handed.seeds, handed.sure = before, seeds, True
                 return handed
-        for ident, ct in zip(self.idents(reverse.gives, step), cts, strict=True):
+        for ident, ct in zip(idents_of(self.entries, reverse.gives, step), cts, strict=True):
             one.cts[ident] = ct
             one.owned.discard(ident)
         return None

@@ -10,6 +10,12 @@ from pullback.replay.needs import StepNeeds
 from pullback.replay.step_entries import FAR, HORIZON, StepEntries
 
 
+def idents_of(entries: StepEntries, codes: Sequence[int], step: int) -> list[int]:
+    """The ids of what stands so in the entries of a step."""
+    start, ident = entries.cuts[step], entries.ident
+    return [k + start if k >= FAR else ident(k, start) for k in codes]
+
+
 @frozen(eq=False)
 class Route:
     """The way from one step to the next, where both have the same needs."""

@@ -20,7 +20,7 @@ from pullback.memory.ledger import Item, Ledger, nbytes_of, record_items
 from pullback.memory.sweep import Sweep
 from pullback.patterns.alike import Alike
 from pullback.patterns.learned_reverses import Learning
-from pullback.patterns.pattern_routes import Route
+from pullback.patterns.pattern_routes import Route, idents_of
 from pullback.patterns.pattern_shelf import NOTHING, Known, known_of
 from pullback.patterns.pattern_stages import (
     PatternReverse,
@@ -35,7 +35,7 @@ from pullback.recording.copies import faithful
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
 from pullback.replay.needs import Needs, StepNeeds
-from pullback.replay.step_entries import FAR, StepEntries
+from pullback.replay.step_entries import StepEntries
 from pullback.staging.stages import slot_items
 from pullback.staging.workspaces import Workspace, work_of
 from pullback.statements.symbols import Program
@@ -144,11 +144,6 @@ class StagedPatterns:
         """The id of what stands so in the entries of a step."""
         return self.entries.ident(coded, self.entries.cuts[step])
 
-    def idents(self, codes: Sequence[int], step: int) -> list[int]:
-        """The ids of what stands so."""
-        start, ident = self.entries.cuts[step], self.entries.ident
-        return [k + start if k >= FAR else ident(k, start) for k in codes]
-
     def work(self, stage: PatternStage) -> Workspace:
         """The arrays that a stage works in."""
         return work_of(self.works, stage, self.threads, hands_over=self.hands_over)
@@ -230,7 +225,7 @@ class StagedPatterns:
             return None
         operands = self.entries.operands_of(step)
         for stage in stages:
-            entering = list(map(env.get, self.idents(stage.inputs, step)))
+            entering = list(map(env.get, idents_of(self.entries, stage.inputs, step)))
             known = self.took[0] is stage and self.took[1] is operands
             if stage.takes(entering) and (known or stage.takes_constants(operands)):
                 self.took = stage, operands
@@ -343,7 +338,7 @@ class StagedPatterns:
     def seeds_of(self, step: int, sweep: Sweep, stage: PatternStage) -> tuple[Seeded, list[Any]] | None:
         """Which cotangents there are when the turn of a step comes, and these; None where one is no plain array."""
         start, stop, cts = self.entries.cuts[step], self.entries.cuts[step + 1], sweep.cts
-        mine, around = cts[start:stop], [cts[ident] for ident in self.idents(stage.entering, step)]
+        mine, around = cts[start:stop], [cts[ident] for ident in idents_of(self.entries, stage.entering, step)]
         places = tuple([k for k, ct in enumerate(mine) if ct is not None])
         before = tuple([k for k, ct in zip(stage.entering, around, strict=True) if ct is not None])
         found = [ct for ct in (*mine, *around) if ct is not None]
@@ -360,7 +355,7 @@ class StagedPatterns:
             self.tape.records[start:stop] = [None] * (stop - start)
         with quiet():
             (cts,) = reverse.generated.function(slots, seeds, *self.work(stage).of(reverse.generated))
-        for ident, ct in zip(self.idents(reverse.gives, step), cts, strict=True):
+        for ident, ct in zip(idents_of(self.entries, reverse.gives, step), cts, strict=True):
             if sweep.cts[ident] is not ct:
                 sweep.cts[ident] = ct
                 sweep.owned.discard(ident)

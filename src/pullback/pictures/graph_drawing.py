@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from attrs import define
 
+from pullback.machine.picture import written
 from pullback.pictures.folded_graph import NO_INFLUENCE, SIZE, Picture, folded, steps_of, steps_text
 from pullback.pictures.graph_languages import dot_of, mermaid_of, svg_of
 from pullback.words.errors import InputFileError, PullbackError
@@ -50,14 +51,7 @@ class GraphDrawing:
             raise InputFileError(
                 f"the form of {target} is not known; name a file that ends in one of {', '.join(SUFFIXES)}"
             )
-        text = forms[target.suffix]()
-        try:
-            target.write_text(text, "utf-8")
-        except OSError as error:
-            raise InputFileError(
-                f"the picture cannot be written to {target}: {error.strerror}; name a file in a folder that exists"
-            ) from error
-        return target
+        return written(target, forms[target.suffix]())
 
     def _repr_svg_(self) -> str | None:
         try:

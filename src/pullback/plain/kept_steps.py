@@ -17,7 +17,7 @@ from pullback.plain.other_ends import hold_whole
 from pullback.plain.plain_chain import PlainChain
 from pullback.plain.plain_snapshots import PlainSnapshots
 from pullback.recording.handles import Handle, freeze, plain_value
-from pullback.replay.kept_replayer import bits_of, pull_kept, put_whole
+from pullback.replay.kept_replayer import bits_of, held_key, pull_kept, put_whole
 from pullback.replay.replayer import Replayer
 from pullback.replay.step_entries import AROUND, Entry, Pattern
 from pullback.rules.declaration import Primitive
@@ -258,7 +258,7 @@ class KeepingReplayer(Replayer):
         form = entry.form
         for name in form.saved:
             places = positions(form.primitive, name, len(arguments))
-            key: Any = ident if name == "out" and not form.primitive.outputs else (ident, name)
+            key = held_key(form.primitive, name, ident)
             if places:
                 self._look([arguments[k] for k in places])
             elif key == ident:

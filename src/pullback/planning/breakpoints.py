@@ -119,9 +119,9 @@ def _of_marked_steps(f: Callable[..., Any], args: tuple[Any, ...]) -> _Search | 
     if least is None or least >= saved.peak_bytes:
         return None
     runs = [measured(f, args, Budget((k * least + saved.peak_bytes) // (k + 1))) for k in (15, 0)]
-    if any(_least_of(run) is None for run in runs) or len(_budgeted(runs[0])) != len(_budgeted(runs[1])):
+    if any(_least_of(run) is None for run in runs) or len(budgeted(runs[0])) != len(budgeted(runs[1])):
         return None
-    loops = list(zip(_budgeted(runs[0]), _budgeted(runs[1]), strict=True))
+    loops = list(zip(budgeted(runs[0]), budgeted(runs[1]), strict=True))
     n_besides = runs[0].n_forward - sum(_steps_of(low, high, low.policy.max_bytes) for low, high in loops)
 
     def plan(budget: int) -> Plan:
@@ -136,14 +136,14 @@ def _of_marked_steps(f: Callable[..., Any], args: tuple[Any, ...]) -> _Search | 
     return _Search(plan, found, saved.peak_bytes + least, saved.n_forward, max(1, min(sizes, default=1) // PARTS))
 
 
-def _budgeted(plan: Plan) -> list[LoopSchedule]:
+def budgeted(plan: Plan) -> list[LoopSchedule]:
     """The loops that go by the schedule of a budget."""
     return [loop for loop in plan.schedules if isinstance(loop.policy, Budget) and loop.n]
 
 
 def _least_of(plan: Plan) -> int | None:
     """The least that all loops can do with; None where some go by something else."""
-    loops = _budgeted(plan)
+    loops = budgeted(plan)
     if not loops or len(loops) < len(plan.schedules):
         return None
     return max(int(loop.policy.least(loop.n, **dict(loop.sizes))) for loop in loops)

@@ -9,7 +9,7 @@ from pullback.inspect.plan_forecast import Plan, measured
 from pullback.inspect.profile_measurements import Program, Run, make_program, plain_seconds, run_once
 from pullback.inspect.seconds import Forecaster
 from pullback.memory.in_force import policy_in_force
-from pullback.planning.breakpoints import SECONDS, breakpoints
+from pullback.planning.breakpoints import SECONDS, breakpoints, budgeted
 from pullback.planning.curves import Pareto, Point
 from pullback.policies.base import MemoryPolicy, PolicyOrAuto
 from pullback.policies.budget import Budget
@@ -205,7 +205,7 @@ def _least(f: Callable[..., Any], args: tuple[Any, ...], most: int) -> int:
 def _least_of(plan: Plan, most: int) -> int | None:
     """The least bytes with which the loops of a plan under ``Budget(most)`` do not run very many steps; None where
     there is no such loop."""
-    loops = [loop for loop in plan.schedules if isinstance(loop.policy, Budget) and loop.n]
+    loops = budgeted(plan)
 
     def serves(budget: int) -> bool:
         steps = [evolve(loop.policy, max_bytes=budget).n_forward(loop.n, **dict(loop.sizes)) for loop in loops]

@@ -108,7 +108,8 @@ def make_caller(prim: Primitive, forms: dict[str, Form], classes: dict[str, Any]
     return made
 
 
-def _forward_text(prim: Primitive, x: str, y: str = "") -> str:
+def forward_text(prim: Primitive, x: str, y: str = "") -> str:
+    """How the forward of one or two operands is written."""
     if prim.symbol:
         return f"{x} {prim.symbol} {y}" if y else f"{prim.symbol}{x}"
     return f"forward({x}, {y})" if y else f"forward({x})"
@@ -117,7 +118,7 @@ def _forward_text(prim: Primitive, x: str, y: str = "") -> str:
 def _out_text(variant: Variant, form: Form, active: tuple[str, ...], x: str, y: str = "") -> str:
     """The forward. A large array that the record does not need is taken over by the result, if it dies."""
     prim, wide = variant.prim, variant.wide
-    plainly = _forward_text(prim, x, y)
+    plainly = forward_text(prim, x, y)
     free = [h for h, name in zip("xy", prim.operands, strict=False) if h in active and name not in form.saved]
     if not free or not _closed(prim) or (wide and not (y and len(active) > 1)):
         return plainly
@@ -143,7 +144,7 @@ def _opening(variant: Variant, operand: str) -> str:
 def _unary_text(variant: Variant) -> str:
     prim, form, pad = variant.prim, variant.forms["1"], " " * 12
     text = _opening(variant, "x")
-    if any(len(rules) > 1 for rules in prim.rules.values()):
+    if prim.has_alternatives:
         text += f"{pad}if x._flag == {SAVED}:\n{pad}    return call(prim, (x,), {{}})\n"
     text += f"{pad}spec = {'x._spec' if _closed(prim) else 'None'}\n"
     text += f"{pad}out = {_out_text(variant, form, ('x',), 'xv')}\n"

@@ -209,7 +209,7 @@ def form_for(
     """The form of this call, made on first use."""
     exact = prim.trusted and prim.elementwise and not prim.outputs and all(_same_spec(out, values[k]) for k in active)
     held: frozenset[int] = frozenset()
-    if not prim.collective and any(len(rules) > 1 for rules in prim.rules.values()):  # else the same on every rank
+    if not prim.collective and prim.has_alternatives:  # else the same on every rank
         held = frozenset(k for k in active if operands[k]._flag == SAVED)
         if prim.residuals and isinstance(out, Handle):
             held = frozenset(range(len(operands)))

@@ -60,13 +60,18 @@ def inactive(tape: Tape, prim: Primitive, operands: tuple[Any, ...], out: Any, p
     return make(tape.kinds.buffer, out, None, tape, FREE)
 
 
+def in_form_of(out: Any, handles: list[Any]) -> Any:
+    """Handles of several outputs as a tuple, or as the named tuple that the forward has given."""
+    return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
+
+
 def wrap(
     tape: Tape, prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any], out: Any, ident: int, flag: int
 ) -> Any:
     """The handle, or handles, of a recorded output."""
     if prim.outputs:
         handles = [component(tape, ident, k, value, len(prim.outputs)) for k, value in enumerate(out)]
-        return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
+        return in_form_of(out, handles)
     if prim.view and looks_at(out, operands[0]._value):
         return view_of(operands[0], prim, params, out, ident)
     return on_tape(tape, out, ident, flag)

@@ -16,6 +16,7 @@ from pullback.memory.sweep import Sweep, sweep
 from pullback.recording.handles import plain_value
 from pullback.replay.replayer import Replayer, other_bytes
 from pullback.replay.step_entries import Entry, StepEntries
+from pullback.rules.declaration import Primitive
 from pullback.rules.rule_names import positions
 from pullback.words.digests import short_digest
 
@@ -26,6 +27,12 @@ def bits_of(value: Any) -> int:
     """A digest of the values alone: what a record holds of a slice may be a copy."""
     plain = plain_value(value)
     return short_digest(np.ascontiguousarray(plain) if isinstance(plain, np.ndarray) else plain)
+
+
+def held_key(prim: Primitive, name: str, ident: int) -> Any:
+    """By what a value that a record holds is kept, where it is none of the operands: an id of the tape for the only
+    output, else (id, name)."""
+    return ident if name == "out" and not prim.outputs else (ident, name)
 
 
 class Order:
@@ -107,7 +114,7 @@ class Order:
                 if type(entry.arguments[k]) is int:
                     yield self.entries.ident(entry.arguments[k], self.start)
             if not places:
-                yield ident if name == "out" and not form.primitive.outputs else (ident, name)
+                yield held_key(form.primitive, name, ident)
 
     def stretches(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """The last and the first record of each stretch that is reversed at once, the last stretch first: what is
@@ -186,7 +193,7 @@ class KeptReplayer(Replayer):
     def _saved(self, name: str, ident: int, entry: Entry, arguments: list[Any]) -> Any:
         form = entry.form
         if not positions(form.primitive, name, len(arguments)):
-            key: Any = ident if name == "out" and not form.primitive.outputs else (ident, name)
+            key = held_key(form.primitive, name, ident)
             if key in self.order.read:
                 self.pinned.add(ident)
                 return self.value(key)

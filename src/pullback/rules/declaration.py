@@ -102,6 +102,11 @@ class Primitive(_DeclaredOnce, Names):
     """The fast ways to call this primitive, by the types of the operands (see ``tracing.callers_by_type``); None where
     a call has been seen, False where there is no fast way."""
 
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether some operand has several rules, of which the one is taken that reads what is held already."""
+        return any(len(rules) > 1 for rules in self.rules.values())
+
     def __attrs_post_init__(self) -> None:
         self.__doc__ = getattr(self.forward, "__doc__", None)  # as it stands: who reads it cleans it
         check_names(self)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pullback.primitives.selecting.indexing import GETITEM
 from pullback.recording.handles import FREE, SHARED, Handle, activate, kind_of, make, plain_value
 from pullback.recording.regions import Region
-from pullback.recording.results import inactive, wrap
+from pullback.recording.results import in_form_of, inactive, wrap
 from pullback.recording.tape import Tape
 from pullback.rules.declaration import Primitive
 from pullback.sparsity.input_sets import Names, Sets
@@ -99,7 +99,7 @@ class Influence:
                 self._part(value, Named(self.reaching(prim, values, np.shape(value), params, given), (number, k)))
                 for k, value in enumerate(out)
             ]
-            return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
+            return in_form_of(out, handles)
         ident: Any = Named(self.reaching(prim, values, np.shape(out), params, given), number)
         return wrap(self.tape, prim, operands, params, out, ident, FREE)
 

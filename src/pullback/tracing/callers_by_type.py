@@ -118,7 +118,7 @@ def _entry(plan: Plan) -> list[str]:
     letters, first = plan.letters, plan.active[0]
     tests = [f"not {RECORDS} or tape.thread != get_ident()"] + ([] if plan.prim.params else ["params"])
     tests += ["not is_alone(tape)"] if plan.prim.collective else []
-    several = not plan.prim.collective and any(len(rules) > 1 for rules in plan.prim.rules.values())
+    several = not plan.prim.collective and plan.prim.has_alternatives
     for k, letter in enumerate(letters):
         if letter in "tvw":
             tests.append(f"{f'resolve(x{k})' if letter == 'v' else f'x{k}'}._id is None")

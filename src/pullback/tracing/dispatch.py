@@ -60,8 +60,7 @@ def build_caller(key: Any, classes: dict[str, Any]) -> Callable[..., Any]:
     made: Callable[..., Any] = entry
     if isinstance(entry, Primitive) and _is_simple(entry):
         patterns = ("1",) if len(entry.operands) == 1 else ("10", "01", "11")
-        forms = {pattern: _exact_form(entry, pattern) for pattern in patterns}
-        made = make_caller(entry, forms, classes)
+        made = make_caller(entry, {pattern: _exact_form(entry, pattern) for pattern in patterns}, classes)
     elif type(entry) is Composite:
         made = entry.function if entry.direct is None else _straight(entry, entry.direct)
     CALLERS[key] = made
@@ -89,11 +88,10 @@ def _is_simple(prim: Primitive) -> bool:
         or prim.params
         or prim.nondiff
         or len(prim.operands) > 2
+        or (len(prim.operands) == 2 and prim.has_alternatives)
     ):
         return False
     known = {*prim.operands, "out"}
-    if len(prim.operands) == 2 and any(len(rules) > 1 for rules in prim.rules.values()):
-        return False
     return set(prim.operands) == set(prim.rules) and all(
         set(rule.reads) <= known for rules in prim.rules.values() for rule in rules
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.recording.generated_callers import forward_text
 from pullback.rules.cotangent_sums import added
 from pullback.rules.declaration import Primitive
 from pullback.rules.generated_code import compile_function, identifier
@@ -92,12 +93,6 @@ def _called(rule: Rule, number: int, values: dict[str, str]) -> str:
     return f"rule{number}({', '.join((tangent, *(values[name] for name in rule.reads)))})"
 
 
-def _forward(prim: Primitive, x: str, y: str = "") -> str:
-    if prim.symbol:
-        return f"{x} {prim.symbol} {y}" if y else f"{prim.symbol}{x}"
-    return f"forward({x}, {y})" if y else f"forward({x})"
-
-
 def _general(pad: str, test: str, operands: str, values: str, params: str = "none") -> str:
     """What has been computed goes on the general way where the test is true."""
     return f"{pad}if {test}:\n{pad}    return finish(prim, ({operands}), ({values}), out, {params}, tape)\n"
@@ -112,7 +107,7 @@ def _single(prim: Primitive, rules: list[Rule], number: int, values: dict[str, s
     x = "xy"[number]
     operands = ", ".join("xy"[: len(rules)]) + ("," if len(rules) == 1 else "")
     computed = ", ".join(values[name] for name in prim.operands) + ("," if len(rules) == 1 else "")
-    text = f"{pad}out = {_forward(prim, *(values[name] for name in prim.operands))}\n"
+    text = f"{pad}out = {forward_text(prim, *(values[name] for name in prim.operands))}\n"
     text += _general(pad, f"type(out) not in plain or {x}t.dtype is not out.dtype", operands, computed)
     text += _WHOLE.format(pad=pad, x=x)
     text += f"{pad}t = {_called(rules[number], number, values)}\n" + _FIT.format(pad=pad, part="t")
@@ -148,7 +143,7 @@ def _binary(name: str, prim: Primitive, rules: list[Rule]) -> str:
     text = f"def {name}(tape, params, x, y):\n    kind, other = type(x), type(y)\n"
     text += "    if kind in handles and other in handles:\n"
     text += "".join(_OPERAND.format(pad=pad, x=x) for x in "xy") + "".join(_VALUES.format(pad=pad, x=x) for x in "xy")
-    text += f"{pad}out = {_forward(prim, 'xv', 'yv')}\n"
+    text += f"{pad}out = {forward_text(prim, 'xv', 'yv')}\n"
     other = " or ".join(f"{x}t.dtype is not out.dtype" for x in "xy")
     text += _general(pad, f"type(out) not in plain or {other}", "x, y", "xv, yv")
     text += "".join(_WHOLE.format(pad=pad, x=x) for x in "xy")

@@ -17,7 +17,7 @@ from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import FREE, Handle, activate, freeze, kind_of, layout_of, make, over, resolve
 from pullback.recording.recorder import NO_PARAMS, finish
 from pullback.recording.regions import Region
-from pullback.recording.results import inactive, looks_at, wrap
+from pullback.recording.results import in_form_of, inactive, looks_at, wrap
 from pullback.recording.tape import Tape
 from pullback.recording.writes import blank
 from pullback.rules.cotangent_sums import added, alone, takes
@@ -91,7 +91,7 @@ class Tangents:
                 self._output(value, t, known[: len(given) + k])
                 for k, (value, t) in enumerate(zip(out, tangents, strict=True))
             ]
-            return type(out)._make(handles) if hasattr(out, "_make") else tuple(handles)
+            return in_form_of(out, handles)
         tangent = call.tangent(given)
         if not (prim.view and looks_at(out, values[0])):  # a reshape may copy where that of the tangent does not
             tangent = owned(tangent, tuple(given.values()))

@@ -4,6 +4,7 @@
 from NumPy.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from pullback.rules.unbroadcast import unbroadcast
 from pullback.words.specs import ArraySpec
 
 
-def _coefficients(p: Any) -> Any:
-    return p.coeffs if isinstance(p, np.poly1d) else as_line(p)
+def _coefficients(p: Any, otherwise: Callable[[Any], Any] = as_line) -> Any:
+    return p.coeffs if isinstance(p, np.poly1d) else otherwise(p)
 
 
 def _like(val: Any, *operands: Any) -> Any:
@@ -72,7 +73,7 @@ horner: Primitive = primitive(
 @composite(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
     """numpy.polyval."""
-    p = p.coeffs if isinstance(p, np.poly1d) else as_array(p)
+    p = _coefficients(p, as_array)
     if not isinstance(x, np.poly1d):
         return horner(p, as_array(x))
     y: Any = 0
@@ -182,7 +183,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     """numpy.polyder."""
     if int(m) < 0:
         raise ValueError(f"np.polyder(m={m}): the order must not be negative; np.polyint integrates")
-    val = p.coeffs if isinstance(p, np.poly1d) else as_array(p)
+    val = _coefficients(p, as_array)
     for _ in range(int(m)):
         val = val[:-1] * np.arange(val.shape[0] - 1, 0, -1)
     return _like(val, p)
@@ -198,7 +199,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     k = k[0] * np.ones(m) if k.shape[0] == 1 and m > 1 else k
     if k.shape[0] < m:
         raise ValueError(f"np.polyint got {k.shape[0]} constants for {m} integrals; pass one, or at least {m}")
-    val = p.coeffs if isinstance(p, np.poly1d) else as_array(p)
+    val = _coefficients(p, as_array)
     for step in range(m):
         val = np.concatenate((val / np.arange(val.shape[0], 0, -1), k[step : step + 1]))
     return _like(val, p)

@@ -13,6 +13,8 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
+from pullback.words import structures
+
 Path = Callable[[Any], NDArray[Any]]
 
 IMAGINARY_STEP = 1e-30
@@ -158,6 +160,14 @@ def random_like(rng: np.random.Generator, value: Any) -> NDArray[Any]:
     if array.dtype.kind == "c":
         sample = sample + 1j * rng.standard_normal(array.shape)
     return np.asarray(sample).astype(array.dtype)
+
+
+def random_cotangents(rng: np.random.Generator, out: Any) -> Any:
+    """Of an output, in its structure; leaves of other dtypes stay as they are."""
+    leaves, definition = structures.flatten(out)
+    return structures.unflatten(
+        definition, [random_like(rng, leaf) if np.asarray(leaf).dtype.kind in "fc" else leaf for leaf in leaves]
+    )
 
 
 TOLERANCES = {2: 2e-2, 4: 3e-4, 8: 1e-8, 16: 1e-8}

@@ -9,6 +9,7 @@ from attrs import field, frozen
 
 from pullback.testing.comparing.differences import inner, random_like
 from pullback.testing.comparing.trees import inexact_leaves
+from pullback.transforms.argnums import name_of
 from pullback.transforms.reverse import value_and_grad
 from pullback.words.call_sites import public
 from pullback.words.errors import CheckError
@@ -145,14 +146,14 @@ def taylor_test(
     first = tuple(abs(value - base - h * slope) for h, value in zip(steps, values, strict=True))
     if not np.all(np.isfinite(first)):
         raise CheckError(
-            f"the Taylor residuals of {_name(f)} are not finite: f(x) = {base:g}, <g, v> = {slope:g}; take a smaller "
+            f"the Taylor residuals of {name_of(f)} are not finite: f(x) = {base:g}, <g, v> = {slope:g}; take a smaller "
             "step or a point inside the domain"
         )
     eps = max(
         (float(np.finfo(np.asarray(a).dtype).eps) for a in [*leaves, start] if np.asarray(a).dtype.kind in "fc"),
         default=2.0**-52,
     )
-    return TaylorTest(steps, first, plain, FLOOR * eps * max(abs(base), *map(abs, values)), _name(f))
+    return TaylorTest(steps, first, plain, FLOOR * eps * max(abs(base), *map(abs, values)), name_of(f))
 
 
 def _along(x: Any, h: float, v: Any) -> Any:
@@ -185,7 +186,3 @@ def _rates(steps: tuple[float, ...], residuals: tuple[float, ...]) -> tuple[floa
     with np.errstate(all="ignore"):
         ratios = np.log(np.divide(residuals[:-1], residuals[1:])) / np.log(np.divide(steps[:-1], steps[1:]))
     return tuple(float(r) for r in ratios)
-
-
-def _name(f: Callable[..., Any]) -> str:
-    return str(getattr(f, "__name__", type(f).__name__))

@@ -13,14 +13,14 @@ from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.policies.wrapping import Wrapping
 from pullback.testing.comparing.bits import same_bits
-from pullback.testing.comparing.differences import random_like
+from pullback.testing.comparing.differences import random_cotangents
 from pullback.testing.comparing.faults import Fault, raise_faults
 from pullback.testing.comparing.trees import inexact_leaves
 from pullback.testing.policies.programs import PROGRAMS
 from pullback.transforms.reverse import vjp
 from pullback.words.call_sites import public
 from pullback.words.errors import PolicyError, PolicyWarning, ScheduleError
-from pullback.words.structures import flatten, unflatten
+from pullback.words.structures import flatten
 
 REFUSED: Final = "program refused"
 LENGTHS: Final = (0, 1, 2, 3, 5, 8, 13, 34, 100)
@@ -189,7 +189,7 @@ def _run_faults(
     policy: MemoryPolicy, f: Callable[..., Any], args: tuple[Any, ...], name: str, seed: int
 ) -> Iterator[Fault]:
     out, plain = vjp(f, *args, policy=SaveAll())
-    ct = _seed(out, seed)
+    ct = random_cotangents(np.random.default_rng(seed), out)
     expected = flatten(plain(ct))[0]
     plain.close()
     watched = Watched(policy)
@@ -248,12 +248,3 @@ def _bit_faults(
                 f"the cotangent of leaf {place} of {name} under {policy!r}{when} differs from SaveAll()'s by up to "
                 f"{gap:.3g}, expected the same bits",
             )
-
-
-def _seed(out: Any, seed: int) -> Any:
-    """Random cotangents in the structure of the output."""
-    rng = np.random.default_rng(seed)
-    leaves, definition = flatten(out)
-    return unflatten(
-        definition, [random_like(rng, leaf) if np.asarray(leaf).dtype.kind in "fc" else leaf for leaf in leaves]
-    )
