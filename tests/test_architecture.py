@@ -213,7 +213,8 @@ def defined(module: str) -> set[str]:
 
 
 def test_nobody_comes_in_by_the_back_door() -> None:
-    """A name is imported from the file that makes it; rooms and files do not hand on what others made."""
+    """A name is imported from the file that makes it, and it has no underscore; rooms and files do not hand on what
+    others made."""
     files, faults = package_files(), []
     for path in files.values():
         for target, name, line in imports(path, files):
@@ -221,7 +222,9 @@ def test_nobody_comes_in_by_the_back_door() -> None:
                 continue
             if name not in defined(target) and not any(alias == name for alias in public_of_room(target)):
                 faults.append(f"{at(path, line)} takes {name} from {target}, which only imports it")
-    report(faults, "import it from the file that defines it")
+            elif name.startswith("_"):
+                faults.append(f"{at(path, line)} takes {name} from {target}, which keeps it for itself")
+    report(faults, "import it from the file that defines it, by a name without an underscore")
 
 
 def public_of_room(module: str) -> set[str]:

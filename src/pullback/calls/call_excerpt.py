@@ -1,4 +1,4 @@
-"""The records of one call as those of a step: what a stage of a function is made from."""
+"""The records of one call, taken from the tape as if they were a step's: what the stage of a function is made from."""
 
 from typing import Any
 

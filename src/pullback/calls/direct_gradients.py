@@ -1,6 +1,7 @@
-"""The gradient of a staged function at once: record and reverse of a stage that is known, and no trace around.
+"""The gradient of a staged function in one go: a known stage records and reverses it, without a trace around.
 
-A trace is made all the same, into which the call is recorded where it cannot be followed; then that is reversed.
+A trace is made all the same, for the case that the function does something else: then the call is recorded and reversed
+there.
 """
 
 from collections.abc import Sequence

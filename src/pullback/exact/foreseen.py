@@ -1,5 +1,5 @@
-"""Programs that take little of a number of bytes: what an earlier call has done says so, and the next one is recorded
-as under save-all, at its price, until it does more than that."""
+"""Programs that take far less than their budget: as an earlier call has shown, the next one is recorded as under
+save-all, at its price, for as long as it does no more than that."""
 
 from collections.abc import Callable
 from types import CellType

@@ -1,4 +1,4 @@
-"""Which memory is taken while a program is recorded: by the values of handles, and by what is held."""
+"""Which memory is in use while a program is recorded: by the values of its handles, and by what is held."""
 
 from collections.abc import Iterator
 from functools import partial

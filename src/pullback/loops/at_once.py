@@ -1,8 +1,7 @@
-"""Steps that are recorded to be reversed at once: one function does both, and what is asked of a step is asked once for
-all of them.
+"""Steps that are recorded to be reversed immediately, as the actions ``Record(k)``, ``Reverse(k)`` in a row: one
+generated function does both, and what holds for all such steps is checked once.
 
-Between two of them a schedule advances, on plain arrays. The blocks in which the body runs on handles and on arrays
-differ little: while the actions of a schedule follow one another, the one is turned into the other.
+Between two of them the schedule advances on plain arrays; ``memory.turning`` switches between the two ways.
 """
 
 import warnings

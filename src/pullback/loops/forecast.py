@@ -1,8 +1,8 @@
-"""A loop without its arrays: the executor and the ledger run on names of buffers, so a plan is what a run would book,
-to the byte.
+"""The forecast of a loop: executor and ledger run on names of buffers in place of arrays, so a plan books what a run
+would book, to the byte.
 
-Two recorded steps say which buffers a step's tape holds and how the state passes through. Every later step is taken to
-be like the second.
+Two recorded steps tell which buffers a tape holds and how the state passes through; all later steps are taken to be
+like the second.
 """
 
 import time

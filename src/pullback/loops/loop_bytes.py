@@ -1,4 +1,5 @@
-"""What a loop takes beside snapshots and tapes, and the schedule or the policy that follows from it.
+"""The bytes of a loop: what it holds beside snapshots and tapes, and which schedule follows from the bytes of its first
+step.
 
 A ``record`` here is a :class:`~pullback.loops.loop_record.LoopRecord` whose first step has run.
 """

@@ -1,5 +1,5 @@
-"""One call of a loop function: what is frozen and looked at when it begins, its record on the tape, and the ways in
-which it runs where nothing is held, outside any trace and in forward mode, and once more inside steps of plain code."""
+"""One call of a loop function: its body is frozen and its record made; or it runs without holding anything, outside any
+trace, in forward mode, and in a re-run of plain code."""
 
 from array import array
 from collections.abc import Callable

@@ -1,4 +1,5 @@
-"""The steps of a loop function as a chain: the actions of a schedule, carried out on states and tapes."""
+"""The chain of a loop: carries out the actions of a schedule (advance, record, reverse, save, load) on states and
+tapes."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""One loop as a record of its tape: how its first run goes, how it is reversed, and what is held in between."""
+"""The record of one loop on a tape: its first run, its reverse, and what it holds in between."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext

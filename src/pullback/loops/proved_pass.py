@@ -1,5 +1,5 @@
-"""A reverse pass without the body: the generated functions of a step that is proved to do the same again carry out the
-actions of a schedule by themselves."""
+"""A reverse pass that never calls the body: where each step is proved to do the same again, the generated functions
+carry out the actions of the schedule alone."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext

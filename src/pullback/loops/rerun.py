@@ -1,4 +1,4 @@
-"""Where a step of a loop function is run, and run again: the user's body is called on plain arrays to advance, on
+"""Where a step of a loop function runs, and runs again: the user's body is called, on plain arrays to advance, on
 tracers to record."""
 
 from collections.abc import Callable, Iterable

@@ -1,5 +1,5 @@
-"""What is kept of a step of a loop function: the state before it, its tape, or what a stage has recorded; and what goes
-from one step to the one before it on the way back."""
+"""What is kept of a step of a loop function: its snapshot, its tape, or what a stage has recorded; and the cotangents
+that go from a step to the one before it."""
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from copy import copy

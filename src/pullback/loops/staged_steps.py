@@ -1,4 +1,5 @@
-"""Steps of a loop function that are staged: the body runs on a shadow, and a stage that is known computes the step."""
+"""Steps that a stage may compute: the body runs on a shadow (``shadow.shadow_run``), and where its operations are known
+the generated functions compute the step."""
 
 from functools import partial
 from math import inf
@@ -255,7 +256,7 @@ class StagedSteps:
 
 
 def staged_steps(
-    steps: Steps, body: Any, n: int | None, staging: str, threads: int = 1, proof: Proof | None = None
+    steps: Steps, body: Any, n: int | None, staging: str, threads: int, proof: Proof | None
 ) -> StagedSteps | None:
     """The staging of a loop over ``body``; None where every step is recorded."""
     around = steps.enclosing

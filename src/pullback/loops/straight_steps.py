@@ -1,7 +1,7 @@
-"""Steps that go straight on: each does what the last one did, so that nothing but the values is new.
+"""Many steps in a row that do what the last one did: only the values are new.
 
-What is asked of a single step before it begins and after it has ended is asked once here, but for what the step itself
-could change. A step that does anything else is finished as a single one, and ends the run.
+What is checked of a single step before and after it is checked here once for all of them, except what a step itself
+could change. A step that does anything else is finished as a single one, and ends the row.
 """
 
 import warnings

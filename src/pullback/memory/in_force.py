@@ -1,4 +1,5 @@
-"""What is in force in this thread or task: the policy (``using``) and the traces under way."""
+"""What is in force in this thread or task: what ``using`` has set (policy, verify, staging, threads, progress), and the
+traces under way."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -124,7 +125,7 @@ class InForce:
         _USED.set(self._before)
 
 
-def settings_in_force(policy: PolicyOrAuto = None) -> tuple[MemoryPolicy | None, str | None, str | None, int | None]:
+def settings_in_force(policy: PolicyOrAuto) -> tuple[MemoryPolicy | None, str | None, str | None, int | None]:
     """What :func:`using` is to be told in another thread or process, so that what runs there runs as here: ``policy``,
     or for None the one in force, and the ``verify``, ``staging`` and ``threads`` in force; None for what is not said.
     ``progress`` is left out: a bar is drawn where somebody looks; and so is ``agreement``, which is of this rank."""
@@ -155,7 +156,7 @@ def staging_in_force(staging: Any = None) -> str:
     return str(staging)
 
 
-def threads_in_force(threads: Any = None) -> int:
+def threads_in_force(threads: Any) -> int:
     """``threads`` itself, or for None the number of ``using``, else 1; raises :class:`PolicyError` for anything but a
     whole number from 1 on."""
     if threads is None:
@@ -168,7 +169,7 @@ def threads_in_force(threads: Any = None) -> int:
     return index(threads)
 
 
-def progress_in_force(progress: Any = None) -> bool:
+def progress_in_force(progress: Any) -> bool:
     """``progress`` itself, or for None that of ``using``, else False; raises :class:`PolicyError` for anything but
     True and False."""
     if progress is None:

@@ -1,8 +1,8 @@
-"""Loops one after the other under one number of bytes: what an earlier one holds is given up where a later one needs
+"""Loops one after the other under one number of bytes: an earlier loop gives up what it holds where a later one needs
 the bytes more.
 
-The reverse pass comes to the later loop first. When it comes to the earlier one all bytes are free again, so to give up
-a tape costs one forward step, and to give up a snapshot what is between it and the one before.
+The reverse pass comes to the later loop first, and when it comes to the earlier one all bytes are free again. So giving
+up a tape costs one forward step, and giving up a snapshot the steps between it and the one before.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,5 +1,5 @@
-"""Loops in the steps of a loop, where one number of bytes is over all: what each gets, and what the plan of the loop
-around it is told.
+"""Loops in the steps of a loop under one number of bytes: how much each gets, and what the outer loop's plan is told of
+it.
 
 A ``record`` here is a :class:`~pullback.loops.loop_record.LoopRecord` whose first step has run.
 """

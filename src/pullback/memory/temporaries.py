@@ -1,4 +1,4 @@
-"""How many arrays an operation makes on the way to its result, and its rule on the way to the cotangents."""
+"""How many temporary arrays each operation makes, forward and in its rule: a table for ``working_bytes``."""
 
 from typing import Any, Final
 

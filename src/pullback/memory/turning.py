@@ -1,4 +1,5 @@
-"""The blocks in which the steps of a loop run on handles and on arrays, turned into one another."""
+"""Switches a loop between steps that run on handles and steps that run on arrays, without leaving its block in
+between."""
 
 from contextlib import AbstractContextManager
 from typing import Any

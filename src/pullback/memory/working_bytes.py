@@ -1,7 +1,7 @@
-"""What the execution of a step needs beside what it holds: arrays that come and go within it, forward and back.
+"""The working bytes of a step: what it needs while it runs, beside what is held: temporaries, forward and back.
 
-Nobody books these one by one. They are bounded from one recorded step: each handle tells its bytes when it is made and
-is missed when it goes, and the records say which cotangents live at once.
+They are not booked one by one, but bounded from one recorded step: each handle tells its bytes when it is made and when
+it goes, and the records say which cotangents live at once.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence

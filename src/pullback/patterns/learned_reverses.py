@@ -1,4 +1,4 @@
-"""The functions that reverse steps of a pattern are made when one of them has been swept, and give the same."""
+"""The reverse functions of a pattern: made when one of its steps has been swept, and used once they give the same."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is known of the patterns of plain code, from one run of a program to the next."""
+"""What is known of the patterns of plain code, kept from one run of a program to the next."""
 
 from typing import Any
 

@@ -63,9 +63,7 @@ class Row:
         return self.around[coded + AROUND] if coded < FAR else coded + self.start + step * self.length
 
 
-def row_before(
-    tape: Tape, cuts: Sequence[int], fewest: int, n_alike: Callable[[int, int], int] = lambda *_: 0
-) -> Row | None:
+def row_before(tape: Tape, cuts: Sequence[int], fewest: int, n_alike: Callable[[int, int], int]) -> Row | None:
     """The longest row of steps that ends with the last of ``cuts``; None where it has less than ``fewest``.
     ``n_alike(stop, length)`` of the last are known to be written in one way (``MarkedSteps``)."""
     length, n = cuts[-1] - cuts[-2], 1

@@ -368,7 +368,7 @@ def staged_patterns(
     staging: str,
     fewest: int,
     works: dict[Any, Workspace],
-    threads: int = 1,
+    threads: int,
 ) -> StagedPatterns:
     """The functions of a chain, for steps of which there are ``fewest`` and more: of one, where the chain is a call,
     and the other steps are those of other calls."""

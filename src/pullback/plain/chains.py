@@ -1,4 +1,4 @@
-"""Which chain serves a stretch of plain code under a policy."""
+"""Chooses the chain for a stretch of plain code: which class carries out its policy."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The values of a program that its handles have: by these a program without marks is cut into steps by itself."""
+"""Cuts a program without marks into steps: where few bytes of its handles' values are live."""
 
 from collections import deque
 from collections.abc import Collection, Hashable

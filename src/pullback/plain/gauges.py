@@ -1,4 +1,4 @@
-"""What recorded steps have held so far, for a policy that decides while they run."""
+"""How much recorded steps have held so far: for policies that decide while the steps run."""
 
 from typing import Any
 

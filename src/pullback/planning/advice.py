@@ -1,4 +1,5 @@
-"""Which policy is fastest within a number of bytes, and what less and more memory would bring."""
+"""``plan(budget=)``: the fastest policy within a number of bytes, and what less and more memory would bring. Forecast
+from one run of a program of loop functions; ``runs`` does it for others."""
 
 import sys
 import tempfile

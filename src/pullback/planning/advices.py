@@ -1,4 +1,4 @@
-"""What an advice says, and which of several plans it takes."""
+"""The answer of ``plan(budget=)`` (:class:`Advice`), and how the best of several plans is chosen."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Every number of bytes at which ``Budget`` does less again: the corners of the predicted curve."""
+"""The breakpoints of a program: every number of bytes from which on ``Budget`` runs fewer steps again."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,5 @@
-"""Advice for programs that must be run to be known: marked steps, plain code, loops in loops, uneven steps."""
+"""``plan(budget=)`` for programs that must be run to be known: marked steps, plain code, loops in loops, uneven
+steps."""
 
 import gc
 import tracemalloc

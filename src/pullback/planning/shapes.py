@@ -1,4 +1,4 @@
-"""Plans of programs whose arguments are known by shape and dtype alone."""
+"""Plans from ``pb.spec`` arguments: shapes and dtypes without values."""
 
 from collections.abc import Callable
 from typing import Any

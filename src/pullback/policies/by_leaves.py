@@ -1,5 +1,5 @@
-"""Schedules whose tapes stand in leaves, runs of steps that are recorded whole: of a known length, and of one that is
-not."""
+"""The schedules of ``Budget``: snapshots, and between them *leaves*, runs of steps whose tapes are all recorded. For a
+known length and for an unknown one."""
 
 from collections.abc import Generator, Iterator
 
@@ -12,7 +12,7 @@ from pullback.optima.unified import Plan
 from pullback.optima.unknown_length import Units
 
 
-def by_leaves(n: int, splits: Plan, *, lends: bool = False) -> Iterator[Action]:
+def by_leaves(n: int, splits: Plan, *, lends: bool) -> Iterator[Action]:
     """Sweep, record the last leaf whole, and so on from the newest snapshot. One that ``lends`` has a snapshot of the
     initial state, too, where all tapes are held: others may need their bytes."""
     snapshots: list[int] = []

@@ -1,4 +1,4 @@
-"""Keep: which values of a program, or of a step, are kept, and what becomes of the others."""
+"""Keep: rules of the user say which values are kept, and where; the others are computed again."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Snapshots and tapes in the same slots: the fewest forward steps where a slot may hold either."""
+"""Mixed: slots that hold a snapshot or a tape, and the fewest forward steps that they allow."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias

@@ -1,9 +1,8 @@
-"""One number of bytes for loops in loops: what each loop in a step gets, so that all together take the fewest steps.
+"""One number of bytes for loops in loops: how much each inner loop gets, so that all take the fewest steps together.
 
-A loop in a step is a part of the step's tape: it holds its snapshots and tapes from the forward to the reverse pass of
-the step. With ``share`` s of ``PARTS`` each of them gets so much of the way from the least that it can do with to all
-that it can use. A larger share costs the loop around snapshots and tapes of its own; of all shares the one with the
-fewest forward steps of the innermost loops is taken.
+An inner loop is part of the tape of the step it stands in, and holds its snapshots and tapes until that step is
+reversed. Each inner loop gets a *share* of the way from the least it can do with to the most it can use. A larger share
+leaves fewer snapshots and tapes to the outer loop. All shares s of ``PARTS`` are tried.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Snapshots at a fixed distance, whatever the length: within a period its tapes, or binomial (two-level)."""
+"""Periodic: snapshots at a fixed distance, whatever the length; within a period all tapes, or binomial (two-level)."""
 
 from collections.abc import Iterator, Mapping
 from itertools import count

@@ -118,7 +118,7 @@ def finish_recorded(snapshots: list[int], tapes: Tapes, n: int, tier: str = MEMO
     yield EndReverse()
 
 
-def reverse_segments(snapshots: list[int], r: int, tier: str = MEMORY) -> Iterator[Action]:
+def reverse_segments(snapshots: list[int], r: int, tier: str) -> Iterator[Action]:
     """Reverse steps r-1 .. 0, recording each segment whole from its snapshot, which is deleted as soon as it is
     live."""
     while snapshots:

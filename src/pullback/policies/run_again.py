@@ -1,4 +1,4 @@
-"""Hold the entry and run again: the schedule of ``checkpoint``."""
+"""The policy behind ``checkpoint``: hold what enters, and run again."""
 
 from collections.abc import Iterator
 

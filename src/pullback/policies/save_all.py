@@ -1,4 +1,4 @@
-"""Save all: the schedule without recomputation."""
+"""SaveAll: the schedule without recomputation."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Snapshots in memory and on disk: the least time where a write and a read of the disk cost what they do."""
+"""Tiered: snapshots in memory and on disk, in the least time for given costs of a write and a read."""
 
 import math
 import os

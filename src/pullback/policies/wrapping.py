@@ -1,4 +1,4 @@
-"""A policy that is another one, but for what its class adds."""
+"""A policy around another one: all questions go to the inner policy, but for those that a subclass answers itself."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -21,8 +21,8 @@ from pullback.primitives.selecting.where_and_clip import SELECTION
 from pullback.primitives.shaping.creation import CREATION
 from pullback.primitives.shaping.diagonals import DIAGONALS
 from pullback.primitives.shaping.joining import JOINING
-from pullback.primitives.shaping.repeating import REPEATING
 from pullback.primitives.shaping.reshaping import SHAPING
+from pullback.primitives.shaping.roll_repeat_tile import REPEATING
 from pullback.primitives.shared.masked_arithmetic import MASKED
 from pullback.rules.declaration import Composite, Primitive
 

@@ -1,5 +1,5 @@
-"""Copies of plain arrays with the strides of the original, so that whoever reads them does so in the same order; and
-memory that is lent instead."""
+"""Copies of plain arrays: faithful ones, with the strides of the original, so that sums over them keep their bits;
+saved ones, shared while equal; and memory that is lent instead of copied."""
 
 import gc
 from typing import Any, Final
@@ -62,6 +62,21 @@ def _compacted(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
     memory = np.empty_like(array, np.uint8, shape=(high - low + array.itemsize,), subok=False)
     return type(memory)(array.shape, array.dtype, memory, -low, strides)
+
+
+def faithful(value: Any) -> Any:
+    """A faithful copy of an array; any other value as it is."""
+    return faithful_copy(value) if type(value) is np.ndarray else value
+
+
+def packed_copy(value: Any) -> Any:
+    """A copy of an array, without gaps in its memory; any other value as it is."""
+    return value.copy(order="K") if type(value) is np.ndarray else value
+
+
+def owned(value: Any) -> Any:
+    """What no other value has: of a view a copy, without gaps in its memory; any other value as it is."""
+    return value.copy(order="K") if type(value) is np.ndarray and value.base is not None else value
 
 
 def shared_copy(constants: Any, array: np.ndarray[Any, Any]) -> Any:
@@ -140,21 +155,6 @@ def is_lent(value: Any, tape: Any) -> bool:
         return False
     gc.collect()  # what only garbage has, nobody has
     return seen()
-
-
-def faithful(value: Any) -> Any:
-    """A faithful copy of an array; any other value as it is."""
-    return faithful_copy(value) if type(value) is np.ndarray else value
-
-
-def packed_copy(value: Any) -> Any:
-    """A copy of an array, without gaps in its memory; any other value as it is."""
-    return value.copy(order="K") if type(value) is np.ndarray else value
-
-
-def owned(value: Any) -> Any:
-    """What no other value has: of a view a copy, without gaps in its memory; any other value as it is."""
-    return value.copy(order="K") if type(value) is np.ndarray and value.base is not None else value
 
 
 def require_not_lent(value: Any, tape: Any) -> None:

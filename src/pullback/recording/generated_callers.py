@@ -1,5 +1,8 @@
-"""The fast way to call a primitive, generated: it records a call of one or two operands without going through the
-general recorder."""
+"""The fast way to call an elementwise primitive of one or two operands: a function generated for it, on first use.
+
+It writes the record that ``recorder.call`` would write. ``tracing.callers_by_type`` generates those of other
+primitives.
+"""
 
 from collections.abc import Callable
 from sys import _getframe

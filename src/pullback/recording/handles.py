@@ -1,5 +1,7 @@
-"""What a handle holds, and the questions every part of tracing asks of one. The class users meet is
-``tracer.Tracer``."""
+"""Handles: what one holds (its value, its id on the tape, its view's parent), and the questions every part asks of it.
+
+The class that users meet is :class:`pullback.tracing.tracer.Tracer`.
+"""
 
 from collections.abc import Callable
 from functools import cached_property

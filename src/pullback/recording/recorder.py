@@ -1,6 +1,7 @@
 """The general way to record a call: any primitive, any mixture of operands, every mode of the tape.
 
-The generated callers of ``generated_callers`` are this, specialised; both write the same records.
+``generated_callers`` and ``tracing.callers_by_type`` do the same for the common cases, faster, and write the same
+records.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
-"""What to write instead of a construct that would drop the derivative: read off the user's own expression where its
-source is at hand."""
+"""The remedies in error messages: what to write instead of a construct that would drop the derivative. It is read off
+the user's own expression where its source is at hand."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The result of a call as the program gets it: one handle or several, a view, a buffer, or a plain value."""
+"""What a recorded call hands to the program: one handle or several, a view, a buffer, or a plain value."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,8 +1,7 @@
-"""Steps of plain code that do what the step before did: each record is compared with the entry that is expected, and
-nothing is built but for what differs.
+"""Steps of plain code that do what the step before did: each record is compared with the entry expected next, and only
+what differs is stored.
 
-What is compared is what :meth:`Entry.says` compares. Where a record says something else, the step goes on as one that
-is not followed.
+The comparison is that of :meth:`Entry.says`. Where a record says something else, the step is treated as a new one.
 """
 
 from collections.abc import Sequence

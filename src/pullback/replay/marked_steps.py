@@ -1,4 +1,4 @@
-"""Where the steps of a trace begin that holds all of them."""
+"""Where each marked step begins on a tape that holds all of them."""
 
 from typing import Any
 

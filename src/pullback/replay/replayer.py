@@ -1,6 +1,5 @@
-"""The steps of a recorded program are executed again, from their entries. The same primitive on the same values in the
-same strides gives the same bits. The user's Python is never called.
-"""
+"""Executes the steps of a recorded program again, from their entries; the user's Python is never called. The same
+primitive on the same values in the same strides gives the same bits."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""``pullback.primitive``: how whoever stands outside the library declares a primitive."""
+"""``pullback.primitive``: the decorator by which users and plugins declare a primitive."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, Unpack, overload

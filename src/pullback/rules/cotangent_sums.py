@@ -1,8 +1,8 @@
 """Where the cotangents of a value are added up: one after the other, in place where nobody else can see the array.
 
-And where a rule writes into a large cotangent that it consumes, or into a saved value that dies: one that its record
-alone still holds, and that goes with the record as soon as it has been pulled. What is written in place are real
-numbers of one dtype in C order, computed element by element: their bits do not depend on where they go.
+A rule may also compute into a large cotangent that it consumes, or into a saved value that only its record holds.
+Written in place are only real numbers of one dtype in C order, element by element: where they go does not change their
+bits.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,8 @@
 """Forms: how a call of one primitive with a given set of active operands is recorded, and the process-wide opcode
 table.
 
-A form says, for one primitive and one activity pattern, which rules apply, which values a record holds and in which
-place. The opcode of a record is the place of its form in :data:`FORMS`; the table only grows, so opcodes stay good for
-every tape.
+A form says which rules apply, which values a record holds, and in which places. The opcode of a record is the index of
+its form in :data:`FORMS`; the table only grows, so opcodes stay good for every tape.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The pull of a record, generated: it calls the rules of a form and adds what they send to the cotangents of the
+"""The pull of a record, generated for its form: it calls the rules and adds what they return to the cotangents of the
 operands."""
 
 from collections.abc import Callable

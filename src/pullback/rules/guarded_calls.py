@@ -1,9 +1,8 @@
-"""Calls of what authors outside the library have written: a forward or a rule that writes where it must not, keeps what
-it returns, or returns what it has not declared, is told by name or made harmless.
+"""Calls of code that authors outside the library have written. A forward or a rule that writes to its operands, keeps
+what it returns, or returns what it has not declared is named in an error or made harmless.
 
-The core's own primitives, which tests have looked at, are called without this. What is looked at here costs no pass
-over an array: operands and cotangents are handed over as views that cannot be written, and an array that somebody
-still has who is not the caller is copied.
+This costs no pass over an array: operands and cotangents are handed over as read-only views, and a returned array that
+somebody else still has is copied. The core's own primitives are tested instead, and called without it.
 """
 
 import copy

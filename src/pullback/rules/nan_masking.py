@@ -1,7 +1,7 @@
-"""Where NaN is masked: a rule that makes a NaN of a cotangent of 0 gives 0, in traces in which something was left out.
+"""Where NaN is masked: a rule that turns a cotangent of 0 into NaN gives 0, in traces in which something was left out.
 
-``where(x > 0, x * log(x), 0)`` sends 0 to the product wherever it left it out, and there 0 * log(0) is NaN though
-nothing depends on it.
+``where(x > 0, x * log(x), 0)`` sends the cotangent 0 to the product where it left it out, and there 0 * log(0) is NaN
+though nothing depends on it.
 """
 
 from collections.abc import Callable

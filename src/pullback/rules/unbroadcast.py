@@ -1,5 +1,5 @@
-"""Where a broadcast is undone: the cotangent that a rule returns is checked against its primal and brought to its
-spec."""
+"""Where a broadcast is undone: the cotangent that a rule returns is checked against its operand and brought to the
+operand's shape and dtype."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

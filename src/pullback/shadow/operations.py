@@ -1,5 +1,5 @@
-"""What a step does, as a list of operations that can be compared: which primitive, on which values, with which
-parameters, and what kind of value came out."""
+"""The operations of a step as a list that can be compared: which primitive, on which values, with which parameters, and
+what kind of value came out."""
 
 from functools import cached_property
 from types import EllipsisType

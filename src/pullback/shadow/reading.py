@@ -1,5 +1,5 @@
-"""Values that the body of a step asks for before it is over: what comes before is computed, and the step goes on being
-compared."""
+"""Values that a body asks for while its step is under way, as in a comparison: what comes before is computed then, and
+the rest of the step is compared as ever."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -153,4 +153,3 @@ def warned_before(again: bool) -> AbstractContextManager[Any]:
     """Of operations that are carried out ``again``, since they were computed for a value to be read, no warning
     comes."""
     return quiet() if again else nullcontext()
-

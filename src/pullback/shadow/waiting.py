@@ -1,4 +1,4 @@
-"""Which operations may wait until the body of a step has gone on."""
+"""Which operations of a step need not be computed before its body goes on."""
 
 from typing import Any
 

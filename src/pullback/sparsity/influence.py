@@ -27,7 +27,7 @@ from pullback.recording.results import in_form_of, inactive, wrap
 from pullback.recording.tape import Tape
 from pullback.rules.declaration import Primitive
 from pullback.sparsity.input_sets import Names, Sets
-from pullback.sparsity.linear_structure import _key, _linear_map, _structure, _units
+from pullback.sparsity.linear_structure import key_of, linear_map, structure_by_places, units_of
 from pullback.sparsity.pattern_groups import coupled
 from pullback.sparsity.programs import Program
 from pullback.transforms.tangents import Tangent
@@ -183,7 +183,7 @@ class Influence:
             ])
             return np.concatenate([np.reshape(leaf, -1) for leaf in found])
 
-        of_equations, of_unknowns = coupled(_structure(apply, units, len(every), len(every)), len(every))
+        of_equations, of_unknowns = coupled(structure_by_places(apply, units, len(every), len(every)), len(every))
         sets = self._gathered(of_equations, every, 2 * len(every))[of_unknowns]
         parts = zip(ends[:-1], ends[1:], shapes, strict=True)
         return [Named(sets[a:b].reshape(shape), None) for a, b, shape in parts]
@@ -279,16 +279,16 @@ class Influence:
         key = (
             id(prim),
             shape,
-            _key(params),
-            *(_key(None if k in active else v) for k, v in enumerate(values)),
+            key_of(params),
+            *(key_of(None if k in active else v) for k, v in enumerate(values)),
             tuple(given),
         )
         key += tuple(np.shape(v) for v in values)
         every = np.concatenate([names.reshape(-1) for names in given.values()])
         count = int(np.prod(shape, dtype=int))
         if key not in self.found:
-            apply = _linear_map(prim, values, params, tuple(given), active)
-            structure = _structure(apply, _units(values, tuple(given)), len(every), count)
+            apply = linear_map(prim, values, params, tuple(given), active)
+            structure = structure_by_places(apply, units_of(values, tuple(given)), len(every), count)
             # What the key names by its id stays alive with it.
             self.found[key] = structure, prim, params, [v for v in values if not isinstance(v, np.ndarray)]
         structure = self.found[key][0]

@@ -83,7 +83,7 @@ def structure_of(apply: LinearMap, n: int, k: int, limit: int = PROBES) -> Entri
     return entries.row.astype(np.int64), low[entries.col]
 
 
-def _structure(apply: Callable[[Any], Any], units: Any, n: int, k: int) -> Any:
+def structure_by_places(apply: Callable[[Any], Any], units: Any, n: int, k: int) -> Any:
     """``(None, places)`` of a map that only moves elements (see :func:`selected`), else rows and columns of its
     entries; None where they would take too many products.
 
@@ -110,13 +110,13 @@ def _structure(apply: Callable[[Any], Any], units: Any, n: int, k: int) -> Any:
     return None if entries is None else (entries[1], entries[0])
 
 
-def _units(values: tuple[Any, ...], places: tuple[int, ...]) -> Any:
+def units_of(values: tuple[Any, ...], places: tuple[int, ...]) -> Any:
     """1 for each real element of the operands at these places, 1 + i for each complex one."""
     parts = [np.full(np.size(values[k]), 1 + 1j if np.iscomplexobj(plain_value(values[k])) else 1.0) for k in places]
     return np.concatenate(parts)
 
 
-def _linear_map(
+def linear_map(
     prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any], places: tuple[int, ...], active: set[int]
 ) -> Callable[[Any], Any]:
     """A primitive as a function of one vector, which holds the operands at ``places``. Other active operands are
@@ -148,14 +148,14 @@ def _fixed(value: Any, is_zero: bool, is_active: bool, random: Any) -> Any:
     return random.uniform(0.5, 1.5, np.shape(value)) if is_active else value
 
 
-def _key(x: Any) -> Any:
+def key_of(x: Any) -> Any:
     """A hashable key for a constant or a parameter: equal values have equal keys, unknown objects their ``id``."""
     if isinstance(x, np.ndarray):
         return x.shape, x.dtype, x.tobytes()
     if isinstance(x, Mapping):
-        return tuple((name, _key(value)) for name, value in x.items())
+        return tuple((name, key_of(value)) for name, value in x.items())
     if isinstance(x, tuple | list):
-        return type(x), tuple(map(_key, x))
+        return type(x), tuple(map(key_of, x))
     if isinstance(x, slice):
         return "slice", x.start, x.stop, x.step
     return (type(x), x) if isinstance(x, int | float | complex | str | np.generic | type(None)) else id(x)

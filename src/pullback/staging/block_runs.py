@@ -1,5 +1,5 @@
-"""The run of statements in blocks, divided among threads: each block is computed once, by whichever thread is free, so
-the bits do not depend on how many there are. And the forms that statements have in blocks alone."""
+"""Generated code for statements that run in blocks, divided among threads. Each block is computed once, by whichever
+thread is free, so the bits do not depend on the number of threads."""
 
 import sys
 from collections import deque

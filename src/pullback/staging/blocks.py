@@ -1,8 +1,8 @@
-"""Which statements of a function run in blocks: elementwise ones on arrays that no cache holds, one after the other, so
-that what they hand to one another stays in the cache. And which of the others threads may compute side by side.
+"""Which statements of a generated function run in blocks: neighbouring elementwise ones on arrays larger than a cache,
+so that what one hands to the next stays in it. And which other statements threads may compute side by side.
 
-Each element is computed by the same operations as before, so the bits are the same: :func:`bits_stay` tries for a ufunc
-that they do not depend on where in an array an element stands. Sums are taken of whole arrays.
+Each element is computed by the same operations as before. :func:`bits_stay` tries for each ufunc that its bits do not
+depend on where in an array an element stands. Sums are always taken of whole arrays.
 """
 
 from collections import Counter
@@ -81,9 +81,7 @@ Item = int | Kernel | Block | Beside
 """What a function does in turn: a line of its plan, or several."""
 
 
-def in_blocks(
-    program: Program, plan: Plan, leaving: Iterable[int], order: Sequence[int | Kernel] | None = None
-) -> list[Item]:
+def in_blocks(program: Program, plan: Plan, leaving: Iterable[int], order: Sequence[int | Kernel] | None) -> list[Item]:
     """The places of the lines of a plan in their order, or in that of a backend, with those in blocks that gain by it,
     and those side by side that take long."""
     given = range(len(plan.lines)) if order is None else order

@@ -1,5 +1,5 @@
-"""A generated function with its text, found again by the file that its lines stand in: under which states of NumPy's
-errors it runs, and how it warns and fails at the user's lines."""
+"""A generated function together with its text. Errors and warnings in it are told at the user's lines; and it is used
+only under the state of NumPy's errors that it was made for."""
 
 import sys
 from collections.abc import Callable, Iterator

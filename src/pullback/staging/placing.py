@@ -1,5 +1,5 @@
-"""Where the values of a list of statements lie: what is computed at all, when a value is read last, which writes may go
-in place, and which results share a buffer."""
+"""The plan of a generated function, made from its statements: which are needed, when each value is read last, which
+writes go in place, and which results share a buffer. ``text`` writes the function from it."""
 
 import math
 from collections.abc import Container, Iterable, Sequence

@@ -1,4 +1,5 @@
-"""A step as it was recorded: what a stage is made from, and what its functions have to give before they are used."""
+"""A step as it was recorded in the ordinary way: what a stage is made from, and the bytes that its functions must give
+before they are used (:func:`require_same`)."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,6 +1,6 @@
-"""The reverse of a step as statements: the pulls of its records, run on symbols from the last to the first.
+"""The reverse of a step as statements: the pulls of its records run on symbols, from the last record to the first.
 
-The sweep runs the same pulls on arrays; so the statements add cotangents in its order.
+They are the pulls that the sweep runs on arrays, so cotangents are added in the same order.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.primitives.selecting.indexing import READ, _add_at, _places
+from pullback.primitives.selecting.indexing import READ, add_at_places, places_on_line
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.keys import is_basic
@@ -210,7 +210,7 @@ def writes_alike(buffer: Any, key: Any, fresh: bool) -> bool:
         return False
     if adds_by_key(buffer, key):
         return True
-    line = _places(key, buffer.shape)
+    line = places_on_line(key, buffer.shape)
     if fresh or line is None or line[:2] != (1, buffer.size) or line[2].size > FEW:
         return False
     return not (is_fancy(key) and has_repeats(key, buffer.shape))
@@ -218,7 +218,7 @@ def writes_alike(buffer: Any, key: Any, fresh: bool) -> bool:
 
 def add_by_key(buffer: Any, key: Any, ct: Any, fresh: bool) -> None:
     """``buffer[key] += ct``, as often as an element is named; ``fresh`` says that the buffer holds zeros."""
-    _add_at(buffer, key, ct, fresh)
+    add_at_places(buffer, key, ct, fresh)
 
 
 FEW = 4096
@@ -227,7 +227,7 @@ FEW = 4096
 
 def adds_by_key(buffer: Any, key: Any) -> bool:
     """Whether :func:`add_by_key` reads and writes the buffer by the key itself."""
-    along = buffer.flags.c_contiguous and _places(key, buffer.shape) is not None
+    along = buffer.flags.c_contiguous and places_on_line(key, buffer.shape) is not None
     return not along and not (is_fancy(key) and has_repeats(key, buffer.shape))
 
 

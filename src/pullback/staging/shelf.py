@@ -1,4 +1,5 @@
-"""The stages of one body: what its steps have been seen to do, and the functions for those that came again."""
+"""The shelf: for each body of a loop, or staged function, its stages, the steps that were seen once, and why a step was
+not staged. A step that comes for the second time gets a stage."""
 
 from collections import OrderedDict
 from collections.abc import Callable

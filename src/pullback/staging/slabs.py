@@ -1,8 +1,8 @@
-"""Memory for what the reverse reads of many steps, got at once.
+"""One large array for what the reverse reads of many steps in a row, in place of a small one for each.
 
-Most of the time that a small array takes when it is new goes into its pages, which the system hands out one by one.
-NumPy asks for large pages where an array has 4 MB and more. So what steps in a row keep lies in one such array, step
-behind step; it goes when nobody has a part of it any more, and the reverse is done with the last steps first.
+Most of the time that a small new array takes goes into its pages, which the system hands out one by one; from 4 MB on
+NumPy asks for large pages. The array is freed when nobody has a part of it any more: the last steps are reversed
+first.
 """
 
 from collections.abc import Callable, Sequence

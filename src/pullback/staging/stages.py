@@ -1,4 +1,5 @@
-"""A stage: a step that is known, as generated functions; used once these have given the bytes of the recorded step."""
+"""A stage: the generated functions of a step that repeats (advance, record, reverse). They are used only after they
+have given the bytes of the recorded step. ``shelf`` keeps them; loops and staged functions call them."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -388,4 +389,3 @@ def _like(random: np.random.Generator, leaf: Any) -> Any:
     made = faithful_copy(leaf)
     made[...] = drawn
     return made
-

@@ -1,4 +1,5 @@
-"""What a backend is told of a function that is to be generated: its calls, and in whose memory each value lies."""
+"""What a backend is told of a function before it is generated: its calls, and in whose memory each value lies
+(``backends.plans``)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The arrays that generated functions work in, and those that leave them, used again as soon as nobody has them."""
+"""Arrays for generated functions to work in and to return, used again as soon as nobody has them."""
 
 from collections import Counter
 from collections.abc import Iterable

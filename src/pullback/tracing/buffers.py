@@ -1,5 +1,5 @@
-"""Buffers that depend on nothing, as NumPy's arrays: what is asked of one is asked of its value at once, and the result
-is a buffer again. Whatever else comes goes the way of every tracer."""
+"""Buffers: arrays of the trace, such as ``np.zeros_like(x)``, that do not depend on the inputs yet. NumPy functions of
+buffers alone are computed at once on their values, and give buffers; everything else goes the tracer's way."""
 
 from functools import partial
 from threading import get_ident

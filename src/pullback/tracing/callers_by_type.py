@@ -1,9 +1,9 @@
-"""The fast way to call any other primitive, generated for the types of its operands: sums, products of matrices, keys,
-conditions, reshaping, joining.
+"""The fast way to call a primitive that is not elementwise, generated for the types of its operands: sums, matrix
+products, keys, conditions, reshaping, joining.
 
-What is generated is ``recorder.call`` for tracers of one live trace that saves all, with all that the declaration of
-the primitive and the types decide worked out before. It writes the same record; whatever else it meets goes to
-``recorder.call`` itself, and so does the first call with these types.
+What is generated is ``recorder.call`` for tracers of one live trace that saves all, with everything worked out before
+that follows from the declaration and the types. It writes the same record. The first call with new types, and any case
+that was not foreseen, goes to ``recorder.call`` itself.
 """
 
 from collections.abc import Callable, Mapping

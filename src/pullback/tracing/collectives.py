@@ -1,9 +1,9 @@
-"""Calls that meet calls of others, in other processes. Each of those makes its call and waits, forward and back, so
-none may be left out: not where nothing here depends on the inputs, nor where nothing depends on what it gives.
+"""Collective calls: all ranks make them together, forward and back, and each waits for the others. So none may be left
+out, neither where nothing here depends on the inputs nor where nothing depends on the result.
 
-Such a call is recorded in every trace that goes on around it. There its operands are values that depend on the inputs,
-as far as they carry a derivative: a constant becomes one by a record of its own, whose cotangent nobody wants. So on
-every rank the record has one form, and what is computed from its result is recorded, too.
+Such a call is therefore recorded in every trace around it, with all operands active that can carry a derivative: a
+constant gets a record of its own, whose cotangent nobody reads. So the record has the same form on every rank, and what
+is computed from its result is recorded, too.
 """
 
 from collections.abc import Callable, Mapping

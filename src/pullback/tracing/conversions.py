@@ -1,4 +1,5 @@
-"""Roads by which a tracer would become a plain number or array: each is refused, and the rewrite named."""
+"""What a tracer refuses because the derivative would be dropped, ``float(x)`` and ``np.asarray(x)`` among it: each
+error names the rewrite."""
 
 import operator
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""``x.flat``, ``x.shape = ...`` and indices: where the elements of an array are."""
+"""``x.flat`` and ``x.shape = ...``: an array seen as one line of elements."""
 
 from collections.abc import Iterator
 from typing import Any

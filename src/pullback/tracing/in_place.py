@@ -1,4 +1,4 @@
-"""Operators that write in place: ``x += y`` through all views of x."""
+"""In-place operators, ``x += y`` and its kin: every view of x sees the new value."""
 
 import operator
 from typing import Any

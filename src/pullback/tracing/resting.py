@@ -1,5 +1,5 @@
-"""Operations on buffers that depend on nothing: computed on their values, and the result is one of them again. They
-are no records, whatever the policy, so nothing need be asked of the primitive."""
+"""Operations on buffers that do not depend on the inputs: computed at once on their values, without a record, under
+every policy. The result is such a buffer again."""
 
 import operator
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Running the user's function on tracers: the inputs become handles, the outputs values again."""
+"""Opening and closing a trace: inputs become handles, the user's function runs, outputs become values again."""
 
 from collections.abc import Callable, Sequence
 from sys import _getframe

@@ -1,8 +1,8 @@
-"""A ufunc that meets tracers with keywords, or by one of its methods: ``reduce``, ``accumulate``, ``reduceat``,
-``outer``, ``at``.
+"""Ufuncs on tracers, called with keywords (``out=``, ``where=``, ``dtype=``) or by a method: ``reduce``,
+``accumulate``, ``reduceat``, ``outer``, ``at``.
 
-What NumPy computes is split into what has rules: operands cast to the dtypes of the loop, the call, and a write for
-``out=``.
+Each is split into calls that have rules: casts to the dtypes of the loop, the call, a select for ``where=``, a write
+for ``out=``.
 """
 
 from collections.abc import Callable, Iterator

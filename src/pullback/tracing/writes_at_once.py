@@ -1,7 +1,7 @@
-"""Writes of the common kind, done at once: in a trace that saves all, at a basic key or through a view, into memory
-that nobody else reads.
+"""The fast way to write: ``x[key] = v`` and ``x += v`` in a trace that saves all, at a basic key or through a view,
+into memory that nobody else reads.
 
-They write the records that ``writes`` writes, which takes whatever is not of this kind.
+The records are those that ``recording.writes`` writes; every other write goes there.
 """
 
 from threading import get_ident

@@ -1,10 +1,9 @@
-"""The push of a primitive, generated: forward and tangent of a call in forward mode, from the declaration from which
-``rules.generated_pulls`` writes its pull.
+"""The push of a primitive, generated: value and tangent of a call in forward mode, as ``rules.generated_pulls`` writes
+its pull.
 
-Of an elementwise primitive the VJP rules make tangents of tangents, since a diagonal Jacobian is its own transpose; of
-a linear one, or a view, of one operand the forward does. A push serves calls in which all is plain: one trace, arrays
-or float64 numbers, and one dtype for values and tangents. Others it leaves to the general way, which gives the same
-bits.
+An elementwise primitive's VJP rules serve for tangents, since a diagonal Jacobian is its own transpose; for a linear
+one, or a view, of one operand its forward does. A push serves plain calls: one trace, arrays or float64 numbers, one
+dtype for values and tangents. All other calls go the general way (``tangents``), which gives the same bits.
 """
 
 from collections.abc import Callable

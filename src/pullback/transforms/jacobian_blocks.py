@@ -1,5 +1,5 @@
-"""A dense Jacobian as it is filled: one block for each pair of an output leaf and an input leaf, a row or a column at
-a time."""
+"""The blocks of a dense Jacobian, one for each pair of an output leaf and an input leaf, filled row by row or column by
+column."""
 
 from collections.abc import Sequence
 from itertools import islice

@@ -1,4 +1,4 @@
-"""What ``vjp`` returns beside the value: a trace that waits to be reversed, as often as it is asked."""
+"""The ``pull`` that ``vjp`` returns: a trace that waits to be reversed, as often as it is called."""
 
 import sys
 import time

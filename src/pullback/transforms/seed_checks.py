@@ -47,7 +47,7 @@ def require_complex_linear(f: Any, specs: Sequence[ArraySpec], along_1: Sequence
             )
 
 
-def checked_seed(leaf: Any, out: Any, traced: Traced, which: str = "") -> Any:
+def checked_seed(leaf: Any, out: Any, traced: Traced, which: str) -> Any:
     """A cotangent leaf as an array of the output leaf's shape and dtype, or None; raises :class:`StructureError` for
     what does not fit.
 

@@ -1,10 +1,10 @@
-"""Forward mode: at each call of a forward trace the tangent of the result is computed from those of the operands, and
+"""Forward mode: with each call in a forward trace the tangent of the result is computed from those of the operands;
 nothing is recorded.
 
 A handle of a forward trace has a :class:`Tangent` in the place of an id. Writes go to the tangent as they go to the
-value, through the same view functions. The rule of a tangent is, in this order: the primitive's own JVP rule; for an
-elementwise primitive its VJP rule, since a diagonal Jacobian is its own transpose; for one that is linear the forward
-itself; else the transpose of the VJP rule.
+value, through the same view functions. A tangent is computed by the first of these that there is: the primitive's own
+JVP rule; for an elementwise primitive its VJP rule, since a diagonal Jacobian is its own transpose; for a linear one
+its forward; the transpose of its VJP rule.
 """
 
 from collections.abc import Callable, Mapping

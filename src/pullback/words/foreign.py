@@ -98,7 +98,7 @@ def plain_array(x: Any) -> Any:
     return np.asarray(x)
 
 
-def plain_operand(x: Any, *, elementwise: bool = False) -> Any:
+def plain_operand(x: Any, *, elementwise: bool) -> Any:
     """What a primitive computes with where ``x`` is given, which is no tracer.
 
     Raises :class:`NotDifferentiableError` for what has an arithmetic of its own; for an ``elementwise`` primitive also

@@ -1,5 +1,5 @@
-"""Calls that have an effect: where what they gave is known already, they are not made again; and the traces in which
-those are recorded that meet calls of others."""
+"""Calls that have an effect are made once: where their results are known they are handed out again. And the traces
+under way that record collective calls."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

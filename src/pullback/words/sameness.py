@@ -1,4 +1,4 @@
-"""Whether two values say the same to a program: one type, and one content to the last bit."""
+"""Whether two values are the same to a program: of one type, and equal to the last bit."""
 
 from collections.abc import Callable, Iterable
 from functools import cache

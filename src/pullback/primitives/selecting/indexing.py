@@ -67,10 +67,10 @@ def _pull_getitem(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
     if is_basic(key):
         buffer[key] += ct
     else:
-        _add_at(buffer, key, ct, fresh)
+        add_at_places(buffer, key, ct, fresh)
 
 
-def _add_at(buffer: Any, key: Any, ct: Any, fresh: bool) -> None:
+def add_at_places(buffer: Any, key: Any, ct: Any, fresh: bool) -> None:
     """``buffer[key] += ct`` with an advanced key, as often as an element is named; ``fresh`` says that the buffer holds
     zeros.
 
@@ -79,7 +79,7 @@ def _add_at(buffer: Any, key: Any, ct: Any, fresh: bool) -> None:
     buffer where they can.
     """
     plain = type(buffer) is np.ndarray and buffer.flags.c_contiguous
-    line = _places(key, buffer.shape) if plain else None
+    line = places_on_line(key, buffer.shape) if plain else None
     if line is not None:
         _add_along(buffer, *line, ct, fresh)
     elif not is_fancy(key) or not has_repeats(key, buffer.shape):
@@ -91,7 +91,7 @@ def _add_at(buffer: Any, key: Any, ct: Any, fresh: bool) -> None:
         np.add.at(buffer.reshape(-1), numbers[key].reshape(-1), ct.reshape(-1))
 
 
-def _places(key: Any, shape: tuple[int, ...]) -> tuple[int, int, Any, bool] | None:
+def places_on_line(key: Any, shape: tuple[int, ...]) -> tuple[int, int, Any, bool] | None:
     """Where a key goes along one axis: the extents before that axis and of it, the places in it, and whether they are
     known to differ.
 
