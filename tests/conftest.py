@@ -28,6 +28,30 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20000115)
 
 
+@pytest.fixture
+def nothing_is_known() -> Iterator[None]:
+    """No stage, and nothing else that is learnt of functions, from before the test, nor left by it."""
+    from pullback.staging.shelf import forget  # noqa: PLC0415 - other tests look at modules that may be broken
+
+    forget()
+    yield
+    forget()
+
+
+@pytest.fixture
+def state_restored() -> Iterator[None]:
+    """After every refusal no trace is under way and the next gradient is right."""
+    import pullback as pb  # noqa: PLC0415
+    from pullback.memory.in_force import depth  # noqa: PLC0415
+
+    yield
+    x = np.array([0.5, -1.25, 2.0])
+    assert depth() == 0
+    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(x * x))(x), 2 * x)
+    looped = pb.grad(lambda x: np.sum(pb.fori_loop(0, 3, lambda k, u: u * x, x, policy=pb.Binomial(1))))
+    np.testing.assert_array_equal(looped(x), 4 * x**3)
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
     """Fail a test that leaves NumPy's error handling, its print options, the collector or a thread changed."""

@@ -6,18 +6,13 @@ from tests.staging.both_ways import POLICIES, loop_over, measured, stages
 
 import pullback as pb
 from pullback.backends import Kernel, Ref
-from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 from pullback.words import plugins
 
 X = np.linspace(0.5, 1.5, 60).reshape(6, 10)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known():
-    shelf.forget()
-    yield
-    shelf.forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 def times(a, b, out):

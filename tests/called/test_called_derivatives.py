@@ -10,6 +10,7 @@ import pullback as pb
 from pullback.called import called_derivatives
 from pullback.called.called_stages import PLAIN, PUSHED, RECORDED
 from pullback.recording.tape import RECORDING
+from pullback.staging import shelf
 
 X, W = np.array([0.3, -0.7]), np.float64(0.8)
 SHIFT = np.array([0.5, 1.5])
@@ -17,11 +18,11 @@ SHIFT = np.array([0.5, 1.5])
 
 @pytest.fixture(autouse=True)
 def nothing_is_known():
-    called_derivatives.forget()
+    shelf.forget()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(called_derivatives, "BEFORE", dict.fromkeys(called_derivatives.BEFORE, 3))
         yield
-    called_derivatives.forget()
+    shelf.forget()
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.called import called_derivatives, called_stages
+from pullback.called import called_stages
 from pullback.called.call_forms import kinds_of_call, leaves_of
 from pullback.called.called_stages import RECORDED, made
+from pullback.staging import shelf
 from pullback.staging.forward_statements import NotStageableError
 from pullback.transforms.forward import _both
 
@@ -55,6 +56,6 @@ def test_another_reverse_is_refused(monkeypatch):
 
 
 def test_names_are_those_of_the_function():
-    called_derivatives.forget()
+    shelf.forget()
     stage = stage_in_a_trace(lambda y: np.sum(np.sin(y)), lambda x: (x, T))
     assert stage.names is globals()

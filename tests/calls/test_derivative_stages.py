@@ -6,21 +6,13 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.called import called_derivatives
-from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 
 X, Y = np.array([0.3, -0.7, 1.1, 0.2]), np.array([1.3, 0.7, -0.1, 0.9])
 T = np.array([1.0, -0.5, 0.25, 2.0])
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known():
-    shelf.forget()
-    called_derivatives.forget()
-    yield
-    shelf.forget()
-    called_derivatives.forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 def twice(f, x, t):

@@ -5,17 +5,12 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 
 X, Y = np.array([0.3, -0.7, 1.1, 0.2]), np.array([1.3, 0.7, -0.1, 0.9])
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known():
-    shelf.forget()
-    yield
-    shelf.forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 def require_same(f, *calls, **options):

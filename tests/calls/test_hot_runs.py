@@ -12,7 +12,6 @@ import pytest
 import pullback as pb
 from pullback.calls.hot_gradients import TRIALS
 from pullback.recording.tape import Tape
-from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 
 X, T = np.array([0.3, -0.7, 1.1]), np.array([0.5, 1.0, -2.0])
@@ -20,11 +19,7 @@ MANY = 60
 FACTOR = 2.0
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known():
-    shelf.forget()
-    yield
-    shelf.forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 def recorded(derivative):

@@ -10,16 +10,10 @@ import pytest
 
 import pullback as pb
 from pullback.recording.tape import CLOSED, DEFERRED, Tape
-from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 from pullback.words.errors import PolicyError
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_known():
-    shelf.forget()
-    yield
-    shelf.forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 POLICIES = pb.SaveAll(), pb.Recompute(2), pb.Binomial(2)

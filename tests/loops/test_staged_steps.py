@@ -9,7 +9,6 @@ from tests.staging.both_ways import stages
 
 import pullback as pb
 from pullback.memory.in_force import staging_in_force
-from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 
 X = np.array([0.3, -0.7, 1.1, 0.2])
@@ -23,11 +22,7 @@ LOOPS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known():
-    shelf.forget()
-    yield
-    shelf.forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 def n_stages():

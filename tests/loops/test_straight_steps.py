@@ -13,7 +13,6 @@ from pullback.loops import straight_steps
 from pullback.loops.staged_step import StagedStep
 from pullback.loops.staged_steps import StagedSteps
 from pullback.machine.actions import EndForward, Load, Record, Reverse, Save
-from pullback.staging import shelf
 
 X = np.array([0.3, -0.7, 1.1, 0.2])
 Y = np.array([0.9, 0.1, -0.4, 2.0])
@@ -23,11 +22,7 @@ def plain(k, u, x):
     return u + 0.01 * (x * u * (1.0 - u))
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known():
-    shelf.forget()
-    yield
-    shelf.forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from tests.promises.test_staged_programs import by_marks, difference
 
 import pullback as pb
 from pullback.marked.following import FollowedMarks
-from pullback.marked.known_marks import forget
 from pullback.patterns import recorded_rows
 from pullback.plain.plain_chain import PlainChain
+from pullback.staging.shelf import forget
 from pullback.stores import Disk, InMemory, Stored, Zlib
 
 N = 30
@@ -27,11 +27,7 @@ POLICIES = [pb.SaveAll(), pb.Recompute(), pb.Binomial(3), pb.Periodic(7)]
 RNG = np.random.default_rng(0)
 
 
-@pytest.fixture(autouse=True)
-def _empty_shelf():
-    forget()
-    yield
-    forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 @pytest.fixture

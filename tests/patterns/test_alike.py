@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.patterns import pattern_shelf
 from pullback.patterns.alike import Alike
 from pullback.patterns.staged_patterns import StagedPatterns
 
@@ -14,9 +13,7 @@ X = np.linspace(0.3, 1.1, 5)
 TABLE = np.cos(np.arange(N))
 
 
-@pytest.fixture(autouse=True)
-def _anew():
-    pattern_shelf.forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 def one_value(x):

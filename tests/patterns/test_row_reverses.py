@@ -9,18 +9,15 @@ import pytest
 
 import pullback as pb
 from pullback.patterns import row_reverses
-from pullback.patterns.row_reverses import MOST_MISSES, forget
+from pullback.patterns.row_reverses import MOST_MISSES
+from pullback.staging.shelf import forget
 
 X = np.linspace(0.1, 0.9, 12).reshape(3, 4)
 W = np.linspace(-1.0, 1.0, 16).reshape(4, 4)
 TABLE = np.linspace(1.0, 2.0, 40)
 
 
-@pytest.fixture(autouse=True)
-def _empty_shelf():
-    forget()
-    yield
-    forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 def plain(k, x, w):

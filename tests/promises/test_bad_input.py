@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.memory.in_force import depth
 from pullback.words.errors import (
     ConstantChangedError,
     ConversionError,
@@ -26,15 +25,7 @@ X = np.array([1.0, 2.0, 3.0])
 HERE = rf"{Path(__file__).stem}\.py:\d+"
 
 
-@pytest.fixture(autouse=True)
-def state_restored():
-    """After every refusal no trace is under way and the next gradient is right."""
-    yield
-    assert depth() == 0
-    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(x * x))(X), 2 * X)
-    np.testing.assert_array_equal(
-        pb.grad(lambda x: np.sum(pb.fori_loop(0, 3, lambda k, u: u * x, x, policy=pb.Binomial(1))))(X), 4 * X**3
-    )
+pytestmark = pytest.mark.usefixtures("state_restored")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import pullback as pb
 from pullback.called import called_derivatives
 from pullback.onward import arriving_cotangents
+from pullback.staging import shelf
 
 POLICIES = (pb.SaveAll(), pb.Binomial(3), pb.Recompute())
 FILES = count()
@@ -101,7 +102,7 @@ def bits(found):
 
 def outcome(text, outer, policy, *, staging):
     """What two runs at two inputs give, or the kind of error."""
-    called_derivatives.forget()
+    shelf.forget()
     loss, names = loss_of(text)
     found = []
     with np.errstate(all="ignore"), pb.using(staging=staging):

@@ -9,10 +9,11 @@ from tests.promises.drawn_marks import program_text
 
 import pullback as pb
 from pullback.marked.following import FollowedMarks
-from pullback.marked.known_marks import forget
+from pullback.staging.shelf import forget
 from pullback.stores import Disk, InMemory, Stored, Zlib
 
 pytestmark = [
+    pytest.mark.usefixtures("nothing_is_known"),
     pytest.mark.filterwarnings("ignore:.*:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore::pullback.PolicyWarning"),
 ]
@@ -25,13 +26,6 @@ POLICIES = [
     Stored(pb.Recompute(), memory=InMemory(Zlib())), pb.Keep(np.sin, np.multiply, outer=pb.Binomial(2)),
     pb.Keep({np.multiply: Zlib()}, outer=Stored(pb.Recompute(), memory=Disk())),
 ]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _empty_shelf():
-    forget()
-    yield
-    forget()
 
 
 def program_of(text, path, adopted):

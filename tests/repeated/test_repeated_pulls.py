@@ -5,6 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.repeated import repeated_pulls
+from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 from pullback.transforms import pulls
 
@@ -33,7 +34,7 @@ def soon(monkeypatch):
     monkeypatch.setattr(pulls, "ENOUGH", 2)
     monkeypatch.setattr(pulls, "FEW", 0)
     monkeypatch.setattr(pulls, "SOME", 0)
-    repeated_pulls.forget()
+    shelf.forget()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

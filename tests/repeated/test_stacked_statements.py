@@ -7,6 +7,7 @@ import pytest
 
 import pullback as pb
 from pullback.repeated import push_functions, repeated_pulls, repeated_pushes, reverse_functions
+from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 from pullback.transforms import forward, pulls
 
@@ -65,7 +66,7 @@ def soon(monkeypatch):
     monkeypatch.setattr(pulls, "SOME", 0)
     monkeypatch.setattr(repeated_pulls, "TIMES", 0)
     monkeypatch.setattr(repeated_pushes, "TIMES", 0)
-    repeated_pulls.forget()
+    shelf.forget()
 
 
 def drawn(random, like):

@@ -2,11 +2,7 @@
 
 import pytest
 
-from pullback.staging import shelf
-
 
 @pytest.fixture(autouse=True)
-def nothing_is_known():
-    shelf.forget()
-    yield
-    shelf.forget()
+def nothing_is_known(nothing_is_known):
+    return nothing_is_known

@@ -5,16 +5,13 @@ import pytest
 from tests.staging.both_ways import loop_over, require_same, the_stage
 
 from pullback.primitives.shared.masked_arithmetic import over, times
-from pullback.staging import shelf
 from pullback.statements.chains import MOST, in_chains
 from pullback.statements.symbols import Program
 
 A = np.linspace(0.5, 1.5, 64)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known():
-    shelf.forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 def names(function, *, kept=(), like=A):

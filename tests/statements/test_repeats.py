@@ -13,9 +13,7 @@ from pullback.statements.writes import ADD_TO
 A = np.linspace(-1.0, 1.0, 4096).reshape(64, 64)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known():
-    shelf.forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 def left(function, *inputs, told=()):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from tests.staging.both_ways import loop_over, require_same, the_stage
 
-from pullback.staging import shelf
 from pullback.statements.symbols import Program
 from pullback.statements.tiles import without_zeros
 from pullback.statements.writes import ADD_TO, PUT
@@ -12,9 +11,7 @@ from pullback.statements.writes import ADD_TO, PUT
 A = np.linspace(-1.0, 1.0, 128).reshape(8, 16)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known():
-    shelf.forget()
+pytestmark = pytest.mark.usefixtures("nothing_is_known")
 
 
 def rewritten(writes, *, kept=0, value=A):

@@ -7,6 +7,7 @@ import pytest
 
 import pullback as pb
 from pullback.patterns import pattern_shelf
+from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 from pullback.transforms import stepping
 
@@ -15,7 +16,7 @@ X = np.array([0.3, -0.8, 0.9, 0.2])
 
 @pytest.fixture(autouse=True)
 def _anew():
-    pattern_shelf.forget()
+    shelf.forget()
     stepping._CALLS.clear()
 
 

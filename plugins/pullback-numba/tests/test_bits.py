@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.patterns import pattern_shelf
 from pullback.staging import shelf
 
 POLICIES = (pb.SaveAll(), pb.Recompute(3), pb.Binomial(2))
@@ -199,7 +198,7 @@ def test_special_values(dtype):
 
 @pytest.mark.parametrize("policy", [pb.Binomial(2), pb.Recompute()], ids=repr)
 def test_marked_steps_are_executed_again_by_nests(policy):
-    pattern_shelf.forget()
+    shelf.forget()
 
     def marked(u, c):
         for k in pb.steps(N):

@@ -63,12 +63,6 @@ class CalledDerivatives(Kept[Called]):
 _SHELF = Recent(MOST_FUNCTIONS)
 
 
-def forget() -> None:
-    """Empty the shelf: for tests."""
-    with _SHELF.changing:
-        _SHELF.clear()
-
-
 def known_of(what: Any, f: FunctionType, around: Sequence[Any]) -> CalledDerivatives:
     """What is known of a derivative of the functions of one code, with functions of the same code ``around`` them."""
     codes = [x.__code__ if type(x) is FunctionType else id(x) for x in around if callable(x)]

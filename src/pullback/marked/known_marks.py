@@ -41,9 +41,3 @@ def marks_in(code: Any) -> list[KnownMarks]:
     """What is known of the loops in the function of that code."""
     with _SHELF.changing:
         return [known for key, known in _SHELF.items() if key[0] is code]
-
-
-def forget() -> None:
-    """Empty the shelf: for tests."""
-    with _SHELF.changing:
-        _SHELF.clear()

@@ -99,9 +99,3 @@ def _same(a: Pattern, b: Pattern) -> bool:
             for x, y in zip(a.entries, b.entries, strict=True)
         )
     )
-
-
-def forget() -> None:
-    """Empty the shelf: for tests."""
-    with _SHELF.changing:
-        _SHELF.clear()

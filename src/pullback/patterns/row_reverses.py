@@ -115,12 +115,6 @@ def rows_in(code: Any) -> list[Known]:
     return [known for known in found if site_code(known.site)[0] is code]
 
 
-def forget() -> None:
-    """Empty the shelf: for tests."""
-    with _SHELF.changing:
-        _SHELF.clear()
-
-
 def sweep_marked(tape: Tape, start: int, stop: int, one: Sweep) -> None:
     """As :func:`pullback.memory.sweep.sweep` of one seed, with marked steps by generated functions where there are."""
     for marked in reversed(tape.marked):

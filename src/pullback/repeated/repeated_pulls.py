@@ -93,12 +93,6 @@ def known_of(layout: Layout) -> Known:
         return known
 
 
-def forget() -> None:
-    """Empty the shelf: for tests."""
-    with _SHELF.changing:
-        _SHELF.clear()
-
-
 @define(eq=False)
 class RepeatedPulls:
     """What is known of the calls of one pull."""

@@ -96,12 +96,16 @@ class Shelf:
         return made
 
 
+_ALL: list["Recent"] = []
+
+
 class Recent(OrderedDict[Any, Any]):
-    """Values by key, for several threads: the ``most`` that were asked for last."""
+    """Values by key, for several threads: the ``most`` that were asked for last. There is one for each module."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self.most, self.changing = most, Lock()
+        _ALL.append(self)
 
     def of(self, key: Any, made: Callable[[], Any]) -> Any:
         """The value of a key, made where there is none. Asked for while ``changing`` is held."""
@@ -136,6 +140,7 @@ def shelves_of(body: Any) -> list[Shelf]:
 
 
 def forget() -> None:
-    """Empty all shelves: for tests."""
-    with _SHELVES.changing:
-        _SHELVES.clear()
+    """Nothing is known of any function: for tests."""
+    for each in _ALL:
+        with each.changing:
+            each.clear()
