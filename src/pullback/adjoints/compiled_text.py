@@ -32,7 +32,8 @@ EXPRESSIONS: Final = (
     ast.Attribute, ast.IfExp, ast.expr_context, ast.unaryop, ast.cmpop, ast.boolop, ast.Add, ast.Sub, ast.Mult, ast.Div,
     ast.FloorDiv, ast.Mod,
 )  # fmt: skip
-"""Of these both compute the same bits. A power is another function, and a slice no number."""
+"""Of these expressions Python and the compiler compute the same bits. A power is another function, and a slice no
+number."""
 
 
 @define(eq=False)

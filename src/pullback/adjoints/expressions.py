@@ -343,5 +343,5 @@ def entry(function: Any) -> Any:
 
 
 def part_of(name: str, node: ast.Subscript) -> str:
-    """The same part of another array."""
+    """The text of the same part of another array."""
     return ast.unparse(ast.Subscript(ast.Name(name), node.slice, ast.Load()))

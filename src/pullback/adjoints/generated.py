@@ -74,7 +74,7 @@ class Written:
     """The kinds of its names, those that it binds among them."""
     callees: Callees
     entering: dict[str, Kind] = field(init=False)
-    """Those of the names before the loop."""
+    """The kinds of the names before the loop."""
     forward: Any = field(init=False)
     """``forward(push, put, *values)`` computes on arrays that it may write to, and gives the names that have values
     then, flags among them. What the reverse reads is pushed where it is a number, and put where it is an array."""
@@ -89,7 +89,7 @@ class Written:
     text: str = field(init=False)
     """That of the forward."""
     texts: dict[bool, str] = field(factory=dict, init=False)
-    """Those of the reverses that were asked for, masked or not."""
+    """By whether it masks NaN, the text of each reverse that was asked for."""
     compiled: dict[str, Any] = field(factory=dict, init=False)
     """By the name of a backend, what it has made of both functions."""
 
@@ -142,7 +142,7 @@ class Written:
         return namespace["loop"]
 
     def specs(self, values: Mapping[str, Any]) -> dict[str, ArraySpec]:
-        """Those of the active arrays."""
+        """The specs of the active arrays."""
         return {name: ArraySpec(values[name].shape, values[name].dtype) for name in self.arrays}
 
     def told(self, made: Mapping[str, Any]) -> list[str]:
@@ -150,7 +150,7 @@ class Written:
         return [name for name in self._flagged() if made[FLAG + name]]
 
     def _flagged(self) -> list[str]:
-        """Those that may."""
+        """The names that may come to depend on the inputs."""
         code = self.code
         return [n for n in (*self.scalars, *self.arrays) if n in code.assigned or n in code.stored]
 
@@ -165,7 +165,7 @@ class Written:
 
     @cached_property
     def masked_reverse(self) -> Any:
-        """The same, in a trace in which something is masked."""
+        """``reverse`` for a trace in which something is masked."""
         return self._reverse(masked=True)
 
     def _reverse(self, *, masked: bool) -> Any:

@@ -33,7 +33,7 @@ class LoopAgain:
     operands: tuple[str, ...]
     """The names of the values that enter, in the order of the operands of its entry."""
     entering: tuple[str, ...]
-    """Those of the active ones, in the order of the ids of its record."""
+    """The names of the active operands, in the order of the ids of its record."""
     leaving: tuple[str, ...]
     """The names of its outputs."""
     staging: str

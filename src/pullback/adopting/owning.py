@@ -72,7 +72,7 @@ def _measured_argument(made: Any) -> int:
 HELD_BY_A_LOCAL: Final = _measured_local()
 """What ``getrefcount`` shows in a function that is handed a local which nobody else holds."""
 HELD_BY_AN_ARGUMENT: Final = _measured_argument(object())
-"""The same, where the argument of a function is handed on among others."""
+"""What ``getrefcount`` shows where the argument of a function is handed on among others."""
 
 
 def fresh(x: Any) -> Any:

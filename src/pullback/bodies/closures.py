@@ -31,7 +31,7 @@ class Frozen:
     lasting: list[CellType] = field(factory=list)
     """The new cells."""
     of_handles: list[CellType] = field(factory=list)
-    """Those that hold handles."""
+    """The new cells that hold handles."""
 
     def put(self, content: Any) -> Any:
         """A tracer as it is now; one that stands for its value only, as that value: its trace may have ended when the

@@ -118,7 +118,7 @@ class Proof:
         return None if self.told else self.met
 
     def kept(self, number: int) -> list[Any] | None:
-        """Those of a step for who keeps them: what lies in the user's arrays is copied."""
+        """The plain operands of a step for who keeps them: what lies in the user's arrays is copied."""
         constants = self.constants(number)
         if constants is not None:
             for place, _ in self.told or ():

@@ -23,9 +23,9 @@ from pullback.words.digests import digest
 from pullback.words.sameness import same_content
 
 MOST_BYTES = 65536
-"""Of an array from outside, which is compared in each call."""
+"""Most bytes of an array from outside that a staged function may read: it is compared in each call."""
 MOST_HASHED = 2**22
-"""The same for the body of a loop, which is compared now and then."""
+"""Most bytes of an array from outside that the body of a loop may read: it is compared now and then."""
 MOST_FUNCTIONS = 50
 _PURE = frozenset(
     """BINARY_SLICE BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SLICE BUILD_TUPLE CACHE CALL

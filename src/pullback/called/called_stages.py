@@ -56,7 +56,7 @@ class Called:
     active: list[int] = field(factory=list)
     """The places of the leaves that are active; of all that enter where none is."""
     still: list[int] = field(factory=list)
-    """Those of the leaves that are still; none where no leaf is active."""
+    """The places of the leaves that are still; none where no leaf is active."""
     ready: Any = None
     constants: list[Any] = field(factory=list)
     moves: list[bool] = field(factory=list)

@@ -51,7 +51,7 @@ class Derived:
     """The plain operands of the function."""
     exits: Exits
     constants: list[Any]
-    """Those of the derivative."""
+    """The constants of the derivative."""
 
     def fits(self, operands: Sequence[Any]) -> bool:
         """Whether these are the operands that it was made for."""

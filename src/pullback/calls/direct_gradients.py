@@ -48,7 +48,7 @@ def gradient_at_once(known: StagedFunction, args: tuple[Any, ...], where: Sequen
 
 
 def gradient_alone(known: StagedFunction, args: tuple[Any, ...], where: Sequence[int]) -> Any:
-    """The same where nothing is in force; always with the value."""
+    """Value and gradient, where nothing is in force; None where that cannot be."""
     if TRAPPED.get() or not errors_are_ordinary():
         return None
     hot = known.open_runs.taken(where, args)

@@ -75,7 +75,8 @@ class InlinedRun(ShadowRun):
     outside: list[Any] = field(factory=list, init=False)
     """The handles from around that have been met."""
     left: list[tuple[Any, Any]] = field(factory=list, init=False)
-    """Those for which the function holds frozen ones since it went on in the ordinary way, with their ids then."""
+    """The handles from around for which the function holds frozen ones since it went on in the ordinary way, with their
+    ids then."""
     masked: bool = field(default=False, init=False)
     """Whether the trace around had masked something before."""
 

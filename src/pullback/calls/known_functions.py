@@ -9,9 +9,9 @@ from attrs import define, field
 
 T = TypeVar("T")
 MOST_MADE = 8
-"""Of one function: one that depends on what changes is better off without."""
+"""How many are made for one function: one that depends on what changes is better off without."""
 MOST_KEPT = 4
-"""Of these, for different calls."""
+"""How many are kept, for different calls."""
 CARRIED: ContextVar[Any] = ContextVar("pullback_carried", default=None)
 """How gradients are computed while a program of derivatives is made a stage; None at any other time."""
 

@@ -162,7 +162,7 @@ class Auto(MemoryPolicy):
         return _free() // 2 if self.max_bytes is None else self.max_bytes
 
     def reserving(self, nbytes: int, *, start_held: bool = False) -> MemoryPolicy:
-        """The same, told once more what is held."""
+        """The policy, told once more what is held."""
         return (
             self if self.loop is None else evolve(self, loop=evolve(self.loop, reserved=nbytes, start_held=start_held))
         )

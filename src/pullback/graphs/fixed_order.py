@@ -33,7 +33,7 @@ class Event:
     before: int = 0
     """Bytes of all that is no value, until it comes."""
     during: int = 0
-    """The same while it comes."""
+    """Bytes of all that is no value, while it comes."""
 
 
 @define(eq=False)
@@ -52,7 +52,7 @@ class FixedOrder:
     wanted: list[int] = field(init=False)
     """By event: what it or a later one reads."""
     useful: list[int] = field(init=False)
-    """These, and all that they come from."""
+    """By event: the values that are wanted, and all that they come from."""
     made: list[int] = field(init=False)
     """By event: the values that neither it nor a later one makes."""
     ancestors: list[int] = field(init=False)
@@ -120,7 +120,7 @@ class FixedOrder:
         return state[1] == len(self.events)
 
     def bytes_of(self, mask: int) -> int:
-        """Of these values."""
+        """Bytes of the values of a mask."""
         found = self._sums.get(mask)
         if found is None:
             found = self._sums[mask] = sum(self.sizes[v] for v in members(mask))

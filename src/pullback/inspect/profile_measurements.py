@@ -63,7 +63,7 @@ class Program:
 
     @property
     def as_far_as_it_goes(self) -> "Program":
-        """The same, but where ``f`` fails it ends, and gives 0."""
+        """The program, but where ``f`` fails it ends, and gives 0."""
 
         @wraps(self.f)
         def until(*args: Any, **kwargs: Any) -> Any:
@@ -75,7 +75,7 @@ class Program:
 
     @property
     def named(self) -> Callable[..., Any]:
-        """The same, with the names of its parameters, for tables."""
+        """The program with the names of its parameters, for tables."""
 
         def named(*active: Any) -> Any:
             return self.call(*active)

@@ -31,7 +31,7 @@ class Row:
     predicted_bytes: int
     """Peak of what is held for the reverse, as ``plan`` forecasts it."""
     peak_bytes: int
-    """The same, as the ledger counted it."""
+    """Peak of what is held for the reverse, as the ledger counted it."""
     bytes_by_reason: dict[str, int]
     rss_bytes: int | None
     """Peak resident set of a process of its own that computes this gradient, interpreter and libraries included."""

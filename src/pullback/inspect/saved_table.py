@@ -228,7 +228,7 @@ class Saved:
         return str(self.table(limit))
 
     def table(self, limit: int | None = SHOWN) -> Table:
-        """The same as a table."""
+        """The largest rows, as :meth:`listing` prints them, as a :class:`Table`."""
         table = self if limit is None or len(self) <= limit else self.folded()
         shown = table.top(len(table) if limit is None else limit).rows
         return Table(self._title(), _columns(shown), tuple(self._notes(table, shown)))

@@ -77,7 +77,7 @@ class Table:
         return tuple(zip(*(column.cells for column in self.columns), strict=True))
 
     def transposed(self) -> "Table":
-        """The same with one column for each row; for few rows of many columns and a narrow screen."""
+        """The table with one column for each row; for few rows of many columns and a narrow screen."""
         first, *rest = self.columns
         names = Column(first.title, tuple(column.title for column in rest), text=True)
         across = [Column(name, tuple(column.cells[k] for column in rest)) for k, name in enumerate(first.cells)]

@@ -54,7 +54,7 @@ class AtOnce:
     places: Any = field(init=False)
     """The arrays that the function works in."""
     advancing: tuple[Any, Any] = field(init=False)
-    """The same two of a step that is run without recording."""
+    """The function of a step that is run without recording, and the arrays that it works in."""
     told: Any = field(init=False)
     """The block in which it runs, where anybody hears of what NumPy warns of."""
     known: Any = field(init=False)
@@ -62,7 +62,7 @@ class AtOnce:
     starting: Any = field(init=False)
     """The handles that the body gets; one more who held one of them would be seen."""
     ending: Any = field(init=False)
-    """Those that it returns."""
+    """The handles that the body returns."""
     block: Turning = field(init=False)
     computes: tuple[Any, Any] = field(init=False)
     """What begins to compute a step of which values are read, where nobody keeps it and where somebody does."""
@@ -101,7 +101,7 @@ class AtOnce:
         return self._stepped(k, state, keeps=True)
 
     def _stepped(self, k: int, state: list[Any], *, keeps: bool) -> list[Any] | None:
-        """The same, or where nobody ``keeps`` the step, the state alone."""
+        """As ``step`` does it; where nobody ``keeps`` the step, the state alone is computed."""
         staged, steps, run, block = self.staged, self.staged.steps, self.pair[0], self.block
         if k < staged.first or staged.run is not self.pair or not self._holds(run, state):
             return None

@@ -71,7 +71,7 @@ class Names(NamedTuple):
         return Names([], [item for item in self.items if item[0] in self.kept]), []
 
     def twin(self) -> "Names":
-        """The same in buffers of its own."""
+        """The same names for buffers of its own."""
         new = {key: key if key in self.kept else object() for key in (*self.keys, *(item[0] for item in self.items))}
         items = [(new[key], nbytes, reason) for key, nbytes, reason in self.items]
         return Names([new[key] for key in self.keys], items, self.kept)

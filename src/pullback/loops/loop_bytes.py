@@ -43,7 +43,7 @@ def first_step(record: Any) -> Any:
 
 
 def _places(record: Any) -> Any:
-    """Those of the loops in the step that this one is in, where both go by the same number of bytes; else None."""
+    """The nest of the step that this loop is in, where both go by the same number of bytes; else None."""
     tape = record.chain.steps.enclosing
     return None if tape is None or record.own or record.policy.room is None else tape.nest
 

@@ -280,7 +280,7 @@ def run_forward_mode(
     n: int | None,
     goes_on: Callable[[int, list[Any]], bool],
 ) -> list[Any]:
-    """The same on handles of a forward trace: nothing of a step is held once the next has run."""
+    """Run the loop on handles of a forward trace: nothing of a step is held once the next has run."""
     tape = steps.enclosing
     assert tape is not None  # the forward trace
     state, ys, k = [_movable(leaf, tape) for leaf in leaves], [], 0

@@ -60,7 +60,7 @@ class LoopChain(Storing):
     looks: TapeSizes | None = field(default=None, init=False)
     """Where tapes are held because they are small: whether they are."""
     at_once: Any = field(default=None, init=False)
-    """Then, too: how steps like the last one are recorded and reversed at once."""
+    """Where tapes are held because they are small: how steps like the last one are recorded and reversed at once."""
 
     def __attrs_post_init__(self) -> None:
         self.start_random = self.randomness.save()
@@ -275,14 +275,14 @@ class LoopChain(Storing):
         self.store.ledger.hold(self.work.items)
 
     def record_and_reverse(self, step: int) -> None:
-        """Both at once, where nobody asks for the tape in between."""
+        """Record and reverse a step, where nobody asks for the tape in between."""
         done = self._at_once(step)
         self.rest()
         if not done:
             self._each_for_itself(step)
 
     def _at_once(self, step: int) -> bool:
-        """The same by one function, as the step before; nothing has been done where that cannot be."""
+        """Do so by one function, as for the step before; False, and nothing has been done, where that cannot be."""
         once = self.at_once
         if once is None or self.lookback is not None:
             return False
@@ -300,7 +300,7 @@ class LoopChain(Storing):
         return True
 
     def _each_for_itself(self, step: int) -> None:
-        """The same by one after the other."""
+        """Record the step, then reverse it."""
         self.rest()
         staging, self.store.ledger.step = self.steps.staging, step
         if staging is None or self.probe is not None or self.lookback is not None:

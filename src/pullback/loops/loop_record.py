@@ -94,7 +94,7 @@ class LoopRecord:
     besides: int | None = field(default=None, init=False)
     """Bytes that are held beside snapshots and tapes, as known when the schedule is made."""
     working: int = field(default=0, init=False)
-    """Of these, what is held while the loop runs and by it alone."""
+    """Of the bytes ``besides``, those that are held while the loop runs and by it alone."""
     share_bytes: int | None = field(default=None, init=False)
     """What the loop in whose step it is gives it of a number of bytes."""
     forecast: Forecast | None = field(default=None, init=False)
@@ -282,7 +282,7 @@ class LoopRecord:
         return [*state, *outputs]
 
     def ct_items(self, n_seeds: int = 1) -> list[Item]:
-        """These bytes for each seed, for booking."""
+        """The bytes of the cotangents of each seed, for booking."""
         return [
             (("cotangent", id(self), seed, k), nbytes, "cotangent")
             for seed in range(n_seeds)

@@ -46,9 +46,9 @@ class ProvedPass:
     advance: tuple[Any, Any] = field(init=False)
     """The function that computes a step, and the arrays that it works in."""
     both: tuple[Any, Any] = field(init=False)
-    """The same of the one that reverses it, too."""
+    """The function that records and reverses a step, and the arrays that it works in."""
     leaf: tuple[Any, Any] = field(init=False)
-    """The same where the state is left."""
+    """The function that reverses a step without giving the state after it, and its arrays."""
 
     def __attrs_post_init__(self) -> None:
         kind = self.proved.kind
@@ -138,7 +138,7 @@ class ProvedPass:
         return state
 
     def _of_state_heard(self, code: int, step: int, state: Sequence[Any]) -> Sequence[Any] | None:
-        """The same where anybody hears of what is booked: a snapshot shares no memory with the live state."""
+        """As ``_of_state``, where bookings are heard of: a snapshot shares no memory with the live state."""
         chain = self.chain
         if code == LOAD:
             leaves: list[Any] = chain.store.entries["state", step, MEMORY].leaves

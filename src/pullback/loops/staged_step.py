@@ -89,7 +89,7 @@ class StepTape:
         return evolve(self, items=record_items(self.tape.records))
 
     def for_another(self) -> "StepTape":
-        """The same, to be stored a second time."""
+        """The tape once more, to be stored a second time."""
         return evolve(self, tape=copy(self.tape))
 
 
@@ -152,7 +152,7 @@ class StagedStep:
 
     @property
     def x_entered(self) -> list[int | None]:
-        """The same of the leaves of ``xs``."""
+        """Record ids of the leaves of ``xs`` at the start."""
         return self.kind.stage.places[1]
 
     @property
@@ -162,7 +162,7 @@ class StagedStep:
 
     @property
     def ys(self) -> list[tuple[int, Any] | None]:
-        """The same of its outputs."""
+        """Record id and spec of the outputs of the step."""
         return self.kind.stage.left[self.kind.n_leaves :]
 
     def own_bytes(self, shared: Collection[Hashable]) -> int:

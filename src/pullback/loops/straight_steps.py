@@ -312,7 +312,7 @@ def keep(chain: Any, k: int, stop: int) -> None:
 
 
 def _keep(chain: Any, k: int, stop: int) -> None:
-    """The same for steps whose tapes may lie in one array."""
+    """Record steps whose tapes may lie in one array."""
     store, staging = chain.store, chain.steps.staging
     chain.verifier.starts(k, chain.state)
     while k < stop:

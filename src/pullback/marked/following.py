@@ -35,7 +35,8 @@ MOST_MISSES: Final = 8
 FIRST: Final = 2
 """The steps before this are recorded, whatever comes: what enters them is often of another kind."""
 FEW_MISSES: Final = 3
-"""The same where none has been followed; and after so many runs in a row of that kind."""
+"""After so many misses the steps of a loop of which none was followed are recorded; and after so many such loops in a
+row all are."""
 MOST_STAGES: Final = 8
 MOST_BYTES: Final = 64 * 2**20
 

@@ -33,7 +33,7 @@ class MarkedStage:
     advance: Generated
     """Computes what lives on."""
     record: Generated
-    """The same, and what the records hold."""
+    """Computes what lives on, and what the records hold."""
     records: Callable[..., tuple[Any, ...]]
     """``records(start, ids, captured, slots)``: the records from number ``start`` on, of a step which values of these
     ids enter."""

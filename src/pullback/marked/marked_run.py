@@ -197,7 +197,7 @@ class MarkedRun(InlinedRun):
         self._has_entered()
 
     def starts_again(self) -> None:
-        """The same after a step that was followed to its end, of the same list."""
+        """A step begins after one that was followed to its end, of the same list."""
         for number, each in enumerate(self.lent):
             each.enter(self.tape, number)
         self.stands, self.outer, self.outside, self.at = {}, [], [], 0

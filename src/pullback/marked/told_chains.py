@@ -15,7 +15,7 @@ from pullback.words.sameness import same_content
 
 @frozen(eq=False)
 class Side:
-    """The same step, as its chain knows it."""
+    """A followed step, as its chain knows it."""
 
     pattern: Pattern
     operands: tuple[int, ...]

@@ -145,7 +145,7 @@ class Decisions:
 
 
 def decisions_of(keep: Keep, ledger: Ledger) -> Decisions:
-    """Those of the call that books in a ledger."""
+    """The decisions of the call that books in a ledger."""
     found = ledger.decided.get(keep)
     if found is None:
         found = ledger.decided[keep] = Decisions(keep, Store(ledger, keep))

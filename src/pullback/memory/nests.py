@@ -33,13 +33,13 @@ class Nest:
     n: int | None
     """Its steps; None: unknown."""
     loops: list[Any] = field(factory=list, init=False)
-    """Those of step 0 (:class:`~pullback.policies.nested_budgets.NestedLoop`)."""
+    """The loops of step 0 (:class:`~pullback.policies.nested_budgets.NestedLoop`)."""
     held: int = field(default=0, init=False)
     """What they hold when the step is over."""
     working: int = field(default=0, init=False)
     """What one of them takes while it runs."""
     staging: int = field(default=0, init=False)
-    """The same of functions of its steps."""
+    """What functions of its steps take while they run."""
     stages: bool = field(default=False, init=False)
     """Whether they make such functions: not before it is known that there is room."""
     whole: bool = field(default=False, init=False)

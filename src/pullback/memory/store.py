@@ -107,11 +107,11 @@ class TemporaryFolder:
     lossy: bool = False
 
     def opened(self, ledger: Ledger, tier: str) -> Any:
-        """That of ``Disk()``."""
+        """The tier of ``Disk()``."""
         return self._disk().opened(ledger, tier)
 
     def planned(self, ledger: Ledger, tier: str) -> Any:
-        """The same for names."""
+        """The tier of ``Disk()`` for names."""
         return self._disk().planned(ledger, tier)
 
     def _disk(self) -> Any:

@@ -46,11 +46,11 @@ FEW: Final = {
     "add": 0, "cos": 0, "exp": 0, "log": 0, "multiply": 0, "negative": 0, "sin": 0, "square": 0, "subtract": 0,
     "tan": 0, "cosh": 1, "expm1": 1, "log1p": 1, "reciprocal": 1, "sinh": 1, "sqrt": 1, "tanh": 1,
 }  # fmt: skip
-"""The second of these, where no operand is broadcast or of another type and no NaN is masked."""
+"""By name, how many on the way back, where no operand is broadcast or of another type and no NaN is masked."""
 
 
 def on_the_way(record: Any, *, masks: bool = True) -> tuple[float, float]:
-    """Both for the operation of a record; ``masks``: whether its rule may have to mask a NaN."""
+    """How many, forward and back, for the operation of a record; ``masks``: whether its rule may have to mask a NaN."""
     form = FORMS[record[0]]
     found = OF.get(form.name, ORDINARY)
     return found if masks or not form.exact else (found[0], FEW.get(form.name, found[1]))

@@ -105,7 +105,7 @@ def forward_steps(found: Plan, n: int | None = None, held: int = 0) -> int:
 
 
 def _from_one(n: int, leaf: int, last: int) -> int:
-    """The same where one snapshot is left, from which the last steps are recorded whole as often as needed."""
+    """The forward steps where one snapshot is left, from which the last steps are recorded whole as often as needed."""
     count = 0
     while n > leaf:
         count += n

@@ -43,7 +43,7 @@ class Reversible(Protocol):
 
     @property
     def reverses(self) -> dict[Seeded, "PatternReverse"]:
-        """Those that there are."""
+        """The reverse functions that have been made."""
 
 
 @define(eq=False)
@@ -121,7 +121,7 @@ class PatternReverse:
     way: tuple[int, ...] | None = None
     """The places, in what the function gives, of what it takes in the step before; None where it takes others there."""
     own: Generated | None = None
-    """The same for cotangents that it has given itself and nobody else has: it may write to them."""
+    """The function that may write to its cotangents: it has given them itself, and nobody else has them."""
 
     def fits(self, seeds: Sequence[Any]) -> bool:
         """Whether the function is for these cotangents."""

@@ -47,7 +47,7 @@ class Row:
     """Of one step, without the line: ids from before it as entries have them, and a :class:`Held` in the place of each
     value."""
     kinds: list[tuple[Any, ...]] = field(factory=list)
-    """Of these values: type, shape, dtype and strides."""
+    """Of the values that a record holds: type, shape, dtype and strides."""
     places: list[tuple[int, int]] = field(factory=list)
     """Where each of them stands: the place of the record in the step, and that within the record."""
     around: list[int] = field(factory=list)
@@ -186,7 +186,7 @@ class _Columns:
         self._keep([x is last or same_content(last, x) for x in parts])
 
     def _keep(self, same: list[bool]) -> None:
-        """Those of the last steps are left for which it is so."""
+        """Keep the last steps in a row that are the ``same``."""
         if not all(same):
             self.n = min(self.n, same[::-1].index(False))
 

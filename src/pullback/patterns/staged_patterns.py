@@ -79,9 +79,9 @@ class StagedPatterns:
     took: tuple[PatternStage | None, Any] = None, None
     """The stage that was found last, and the plain operands that it was found for."""
     starts: list[int] = field(factory=list)
-    """The first of each steps of one kind in a row."""
+    """The first step of each row of steps of one kind."""
     alikes: dict[tuple[int, PatternStage], Alike] = field(factory=dict)
-    """These, by the first and the stage."""
+    """Rows of steps of one kind, by the first step and the stage."""
     learning: Learning | None = None
     """While a step is swept that no function reverses: what is learned of that."""
 

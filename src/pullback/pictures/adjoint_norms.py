@@ -44,7 +44,7 @@ class Swept:
     within: dict[int, list["Swept"]] = field(factory=dict)
 
     def begun(self) -> "Swept":
-        """The same, whose records are known as far as they are there: some are made as they are reversed."""
+        """The sweep itself, whose records are known as far as they are there: some are made as they are reversed."""
         records = self.tape.records
         self.n_inputs = self.tape.n_inputs
         self.norms += [None] * (len(records) - len(self.norms))

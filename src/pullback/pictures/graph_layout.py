@@ -77,7 +77,7 @@ def _of_component(component: Any, sizes: Mapping[int, Point]) -> dict[int, Point
 def _to_the_right(
     places: dict[int, Point], ways: dict[tuple[int, int], list[Point]], sizes: Mapping[int, Point]
 ) -> tuple[dict[int, Point], dict[tuple[int, int], list[Point]], float]:
-    """The same, nothing left of the edge, and the width."""
+    """The layout moved to the right, so that nothing is left of the edge, and its width."""
     bends = [x for way in ways.values() for x, _ in way]
     least = min([0.0, *(x - sizes[key][0] / 2 for key, (x, _) in places.items()), *bends])
     most = max([0.0, *(x + sizes[key][0] / 2 for key, (x, _) in places.items()), *bends])

@@ -37,7 +37,7 @@ class Gauge:
 
     @property
     def held_here(self) -> int:
-        """The same, of this rank alone."""
+        """The bytes that are held now, of this rank alone."""
         return self.ledger.total + self.before
 
     def limit_of(self, nbytes: int) -> int:

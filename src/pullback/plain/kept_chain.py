@@ -80,7 +80,7 @@ class KeptChain:
     stores: bool = True
     """Whether what is to be elsewhere goes there at once: not where it may not outlive the step."""
     hows: dict[Any, str] = field(factory=dict)
-    """Then: in which tier it is to be."""
+    """Where it does not go there at once: in which tier it is to be."""
     replays: ClassVar[bool] = False
     collects: ClassVar[bool] = True
     gauge: ClassVar[None] = None

@@ -62,7 +62,7 @@ class PlainCode(Governor):
     """Whether all that the trace holds is to stay within a number of bytes: then code outside marked steps becomes
     save-all only where there is room (``plain.other_ends``)."""
     floor: int = 0
-    """Then: what such code takes at least."""
+    """Where all is to stay within a number of bytes: what code outside marked steps takes at least."""
     unlooked_bytes: int = 0
     """What the program may still make before it becomes a chain."""
     constants: dict[int, Any] = field(factory=dict)

@@ -160,7 +160,7 @@ class PlainSnapshots:
             self.store.ledger.release(snapshot.items)
 
     def forget_unsaved(self, newest: int = INITIAL) -> None:
-        """Those that nobody saved are dropped; while the length is unknown the ``newest`` may still be asked for."""
+        """Drop the snapshots that nobody saved; while the length is unknown the ``newest`` may still be asked for."""
         kept = {INITIAL, newest, *self.due}
         for step in [s for s in self.filling if s not in kept and not self.store.holds("state", s)]:
             del self.filling[step]

@@ -95,7 +95,7 @@ def drop_tape(chain: Any, step: int, tier: str) -> None:
 
 
 def release_tapes(chain: Any) -> None:
-    """Those that are stored elsewhere alone will not be reversed."""
+    """Release the tapes that are stored elsewhere alone: they will not be reversed."""
     for step, tape in chain.store.of("tape").items():
         if type(tape) is StoredTape and step not in chain.work_items:
             tape.release()

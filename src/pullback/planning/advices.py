@@ -47,7 +47,7 @@ class Advice(Plan):
 
 
 def best_of(plans: list[Plan]) -> tuple[Plan, list[Plan]]:
-    """The first of those that are about as fast as the fastest, and the others by their seconds."""
+    """The first of the plans that are about as fast as the fastest, and the others by their seconds."""
     least = min(map(seconds_of_plan, plans))
     best = next(plan for plan in plans if seconds_of_plan(plan) <= AS_FAST * least)
     return best, sorted((plan for plan in plans if plan is not best), key=seconds_of_plan)

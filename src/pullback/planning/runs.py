@@ -117,7 +117,7 @@ class _Runs:
         return self.known[policy]
 
     def seen(self, plan: Plan) -> Plan:
-        """The same, with what ``tracemalloc`` sees beside what is booked."""
+        """The plan, with what ``tracemalloc`` sees beside what is booked."""
         if not self.timed:
             return plan
         gc.collect()

@@ -110,7 +110,7 @@ class Budget(MemoryPolicy):
         return max(0, self.max_bytes - self.reserved)
 
     def parted(self, nbytes: int) -> "Budget":
-        """Of these bytes, all of them for snapshots and tapes: the loop around has reserved the rest."""
+        """A budget of these bytes, all of them for snapshots and tapes: the loop around has reserved the rest."""
         return Budget(nbytes)
 
     def affords(self, nbytes: int, least: int) -> bool:

@@ -79,7 +79,7 @@ class Growing:
     snapshots: list[int] = field(factory=list)
     tapes: Tapes = field(factory=Tapes)
     advanced: int | None = None
-    """The first of the steps that no tape was made of."""
+    """The first step that no tape was made of."""
     rule: Rule | None = None
     """Which snapshots replace one another."""
 

@@ -44,23 +44,23 @@ class Wrapping(MemoryPolicy):
         return self.policy.begin(n, state_bytes=state_bytes, tape_bytes=tape_bytes)
 
     def around(self, policy: MemoryPolicy) -> MemoryPolicy:
-        """The same of another policy."""
+        """The same class around another policy."""
         return evolve(self, policy=policy)
 
     def reserving(self, nbytes: int, *, start_held: bool = False) -> MemoryPolicy:
-        """The same of the policy that keeps these bytes free."""
+        """The same class around the policy that keeps these bytes free."""
         return self.around(self.policy.reserving(nbytes, start_held=start_held))
 
     def at_call(self) -> MemoryPolicy:
-        """The same of what is free now."""
+        """The same class around the policy for what is free now."""
         return self.around(self.policy.at_call())
 
     def common(self, least: Callable[[int], int]) -> MemoryPolicy:
-        """The same of the policy that all ranks take."""
+        """The same class around the policy that all ranks take."""
         return self.around(self.policy.common(least))
 
     def decided(self, loop: Any, ledger: Any) -> tuple[MemoryPolicy, Any]:
-        """The same of what the policy decides."""
+        """The same class around what the policy decides."""
         policy, share = self.policy.decided(loop, ledger)
         return self.around(policy), share
 

@@ -73,7 +73,7 @@ class Tangential:
         return found
 
     def each(self, entering: Sequence[Any], parts: Sequence[Any]) -> list[list[Any]]:
-        """The same for as many as it is for, or fewer."""
+        """The tangents in as many directions as the function takes, or fewer."""
         seeds = stacked_seeds([[part] for part in parts], self.n)
         with quiet():  # whoever asks has run the function once
             found = self.generated.function((*entering, *self.constants), seeds, *self.work.of(self.generated))[0]

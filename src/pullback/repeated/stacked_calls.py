@@ -51,9 +51,9 @@ class Call:
     made: Any
     """A sample of the result, for one seed."""
     singles: Mapping[int, Any]
-    """The same of the values of the program."""
+    """By number of a value of the program: a sample of it, for one seed."""
     stacked: AbstractSet[int]
-    """Those that have the axis."""
+    """The numbers of the values that have the axis of the seeds."""
 
     def single(self, arg: Any) -> Any:
         """A sample of an argument, for one seed."""

@@ -142,7 +142,7 @@ class FollowedEntries(StepEntries):
         return True
 
     def entries_of(self, step: int) -> Sequence[Entry | None]:
-        """Those of a step, as far as it has come."""
+        """The entries of a step, as far as it has come."""
         if step >= len(self.patterns):
             self.leave()
         return StepEntries.entries_of(self, step)

@@ -377,7 +377,7 @@ class StepEntries:
             yield from (start + place for place, entry in enumerate(self.entries_of(step)) if entry is not None)
 
     def entries_of(self, step: int) -> Sequence[Entry | None]:
-        """Those of a step, as far as it has come."""
+        """The entries of a step, as far as it has come."""
         return self.patterns[step].entries if step < len(self.patterns) else self.open
 
 

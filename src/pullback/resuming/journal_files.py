@@ -182,7 +182,7 @@ def told_windows(windows: Sequence[Window]) -> list[Any]:
 
 
 def windows_told(told: list[Any]) -> list[Window]:
-    """The same again."""
+    """Windows, of what a journal says of them."""
     return [Window(r, o, tuple(shape), tuple(st), np.dtype(d), wr, whole) for r, o, shape, st, d, wr, whole in told]
 
 

@@ -50,7 +50,7 @@ def key_of(record: Any) -> dict[str, str]:
 
 
 def reached_by(call: Any) -> dict[str, str]:
-    """The same for all that the function which runs a step can reach."""
+    """What tells apart all that the function which runs a step can reach."""
     code = _Code()
     Reachable(told=code.tell).walk(_functions(call))
     return code.found

@@ -22,7 +22,7 @@ def effects_of(call: Any) -> Any:
 
 
 def told_effects(call: Any) -> Any:
-    """The same for the text."""
+    """What the effects of a loop have given, as text."""
     effects = effects_of(call)
     return encoded((list(effects.firsts), list(effects.lasts), list(effects.counts), effects.results))
 
@@ -50,7 +50,7 @@ def note_first_run(record: Any, beside: PartsBeside, told: dict[str, Any]) -> No
 
 
 def put_first_run(record: Any, beside: PartsBeside, told: dict[str, Any]) -> None:
-    """The same again. Step 0 has run: raises :class:`ResumeError` where it gave something else than then."""
+    """Put the first run back. Step 0 has run: raises :class:`ResumeError` where it gave something else than then."""
     steps = record.chain.steps
     outputs, verifier = steps.outputs, steps.verifier
     own = list(verifier.digests[: verifier.n_leaves])
@@ -88,7 +88,7 @@ def note_passes(record: Any, passes: Sequence[Any], n_done: int, beside: PartsBe
 
 
 def put_passes(record: Any, passes: Sequence[Any], beside: PartsBeside, told: dict[str, Any]) -> None:
-    """The same again."""
+    """Put the passes back."""
     for each, noted in zip(passes, told["passes"], strict=True):
         each.cts, gathered = beside.get(noted)
         each.gathered.update((record.known[k], ct) for k, ct in gathered)

@@ -100,7 +100,7 @@ class Session:
     lock: int | None = field(default=None, init=False)
     token: Any = field(default=None, init=False)
     folders: list[KeptFolder] = field(factory=list, init=False)
-    """Those that were made, wherever they are."""
+    """The folders that were made, wherever they are."""
 
     def __enter__(self) -> None:
         if RESUMED.get() is not None or self.lock is not None:

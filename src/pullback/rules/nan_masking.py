@@ -54,7 +54,7 @@ WITHOUT_NAN = primitive(
     without_nan, name="without_nan", operands=("made", "sent"), params=(), elementwise=True, nondiff=("sent",),
     vjps={"made": lambda ct: ct},
 )  # fmt: skip
-"""The same as one operation, for handles without values."""
+""":func:`without_nan` as one operation, for handles without values."""
 
 LEAVES_NAN_OUT = primitive(
     _leaves_out, name="leaves_nan_out", operands=("made", "sent"), params=(),

@@ -115,7 +115,7 @@ class Tasks:
             del future
 
     def any_done(self, under_way: set[Future[Any]]) -> set[Future[Any]]:
-        """Those that are done, at least one; the error of any of them is raised."""
+        """The futures that are done, at least one; the error of any of them is raised."""
         done = wait(under_way, return_when=FIRST_COMPLETED).done
         for future in done:
             self.part(future)

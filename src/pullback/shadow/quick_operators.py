@@ -30,7 +30,7 @@ from pullback.words.sniffs import by_assignment, error_state
 EAGER: Final = ((None, None, None, None, None, None, None),)
 """What the operators compare with where nothing is known."""
 UNBOUND: Final = ((None, None, None, None),)
-"""The same of what is bound (:func:`bound_entry`)."""
+"""What operators on the pool's own handles compare with where nothing is known (:func:`bound_entry`)."""
 FANCY: Final = "a read by arrays"
 
 

@@ -52,7 +52,7 @@ class Reading(Following):
         return self._read(handle, kept=False)
 
     def value_kept(self, handle: Any) -> Any:
-        """The same for somebody who keeps it."""
+        """The value of a handle, for somebody who keeps it."""
         return self._read(handle, kept=True)
 
     def next_part(self) -> Any:

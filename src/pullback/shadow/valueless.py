@@ -286,13 +286,13 @@ class Following:
     at: int = field(default=0, init=False)
     """The place of the next operation while one list is followed."""
     bound: Sequence[Any] = field(default=UNBOUND, init=False)
-    """The same as the very handles of the pool."""
+    """What operators compare with, by place, as the very handles of the pool."""
     made: Sequence[Any] = field(default=(), init=False)
     """The handles that its operations give, by place."""
     pool: Pool | None = field(default=None, init=False)
     """All of its handles."""
     pools: dict[Known, Pool] = field(factory=dict, init=False)
-    """Those of lists that have been followed."""
+    """The pools of lists that have been followed."""
     written: list[Any] = field(factory=list, init=False)
     """The handles of the pool that stand for another value by now."""
     alone: list[Any] = field(factory=list, init=False)

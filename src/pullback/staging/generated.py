@@ -32,7 +32,7 @@ class Generated:
     sites: dict[int, tuple[int, str]] = field(repr=False)
     kernels: tuple[Kernel, ...] = field(default=(), repr=False)
     plain: "Generated | None" = field(default=None, repr=False)
-    """The same by NumPy alone, in the same buffers; None where there are no kernels."""
+    """The function by NumPy alone, in the same buffers; None where there are no kernels."""
     reads: bool = False
     """Whether values are read while it runs: then it is a generator, which yields each, and at last what it gives."""
 

@@ -45,7 +45,7 @@ class Plan:
     buffers: list[tuple[tuple[int, ...], Any] | None] = field(factory=list)
     """Shape and dtype of each buffer, which is used in every call; None for one that blocks make needless."""
     fresh: list[tuple[tuple[int, ...], Any]] = field(factory=list)
-    """The same of results that leave: used again as soon as nobody has them."""
+    """Shape and dtype of each result that leaves: its memory is used again as soon as nobody has it."""
     warns: bool = False
     """Whether what NumPy warns of is told."""
     slots: list[bool] = field(factory=list)
@@ -112,7 +112,7 @@ class _Planner:
     ours: set[int]
     """Roots that were made here, or are given to be written to."""
     given: set[int]
-    """The second of these, and what was computed into their memory."""
+    """Roots that are given to be written to, and what was computed into their memory."""
     slots: frozenset[int]
     """Values that leave, and that nobody has but the reverse."""
     stays: frozenset[int]

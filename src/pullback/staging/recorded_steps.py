@@ -42,7 +42,7 @@ class Recorded:
     read: list[Any] = field(factory=list)
     """The values that were read while it ran, and what calls have given that have an effect."""
     ordered: list[Any] = field(factory=list)
-    """The second of these."""
+    """Of these, what calls have given that have an effect."""
 
     @property
     def entered(self) -> list[int]:

@@ -44,7 +44,7 @@ class Stage:
     advance: Generated
     reverse: Generated
     reverse_own: Generated
-    """The same, which may write to the seeds: those that it has returned for the step after."""
+    """``reverse``, but it may write to the seeds, which it has returned itself for the step after."""
     slots: tuple[int, ...]
     """The numbers of the values that the reverse reads, in their order among the slots."""
     records: list[Any] = field(repr=False)
@@ -66,7 +66,7 @@ class Stage:
     well, and adds to them: of a step that is recorded to be reversed at once. None where that has little to gain.
     Where kernels compute parts of it, it is for where nobody hears of what NumPy warns of."""
     leaf: Generated | None = None
-    """The same without the state after the step, where nobody asks for it, nor for what NumPy warns of."""
+    """``at_once`` without the state after the step, where nobody asks for it, nor for what NumPy warns of."""
     booked: tuple[tuple[int, str], ...] = field(init=False)
     """The places of the slots that records hold, with the reasons."""
     collective: bool = field(init=False)

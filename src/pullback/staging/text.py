@@ -112,7 +112,7 @@ class Writer:
     n_blocks: int = 0
 
     buffers: set[int] = field(factory=set)
-    """Those that the text computes into."""
+    """The numbers of the buffers that the text computes into."""
 
     def item(self, item: Item) -> list[tuple[str, tuple[int, str]]]:
         """The text of a statement, of the call of a kernel, of statements in blocks or side by side."""

@@ -95,7 +95,7 @@ class Workspace:
     threads: int | None = None
     """None for the number in force when a function is called."""
     shared: Arrays = field(factory=Arrays)
-    """Those of all stages of the execution."""
+    """The arrays that all stages of the execution share."""
     hands_over: bool = False
     """Whether what leaves belongs to who gets it: it is not looked at again, so that nobody has to copy it."""
     arrays: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = field(factory=dict)

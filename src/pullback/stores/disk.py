@@ -127,7 +127,7 @@ class Stored:
     names: Any = None
     """In a plan, the entry itself."""
     n_parts: int = 0
-    """Then, too: as how many files it would be stored."""
+    """In a plan, as how many files it would be stored."""
     job: Any = None
     """What reads it."""
     was_far: bool = False
@@ -151,7 +151,7 @@ class OnDisk:
     stored: dict[int, Stored] = field(factory=dict, init=False)
     """By serial number, all that is stored."""
     near: dict[int, Stored] = field(factory=dict, init=False)
-    """Those with a place in memory, the oldest first."""
+    """The entries with a place in memory, the oldest first."""
     written: dict[int, tuple[Any, PartFile]] = field(factory=dict, init=False)
     """By the id of an array that is alive: a weak reference to it, and the part that it is stored as."""
     n_parts: int = field(default=0, init=False)

@@ -44,7 +44,7 @@ class StoreReport:
 
 @define(eq=False)
 class Figures:
-    """These, while they are gathered."""
+    """The figures of a tier, while they are gathered."""
 
     tier: str
     codec: Any

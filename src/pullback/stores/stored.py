@@ -60,11 +60,11 @@ class Stored(Wrapping):
 
     @property
     def tiers(self) -> Mapping[str, Any]:
-        """Those of the policy, and the places named here."""
+        """The tiers of the policy, and the places named here."""
         return {**self.policy.tiers, **dict(self.places)}
 
     def around(self, policy: MemoryPolicy) -> MemoryPolicy:
-        """The same of another policy."""
+        """The same places around another policy."""
         return self if policy is self.policy else Stored(policy, **dict(self.places))
 
     def __repr__(self) -> str:

@@ -25,7 +25,7 @@ FUNCTIONS: Final = {
 """NumPy functions that give new arrays and numbers alone: of buffers they can be asked as they are. With how many of
 their arguments may be arrays."""
 METHODS: Final = {"dot": 2, "repeat": 2, "clip": 3}
-"""The same, of methods that take more than one array."""
+"""Array methods of this kind that take more than one array, with how many."""
 
 
 class AtOnce(ByName):

@@ -273,9 +273,9 @@ WIDE: Final = (
     _limits(lambda held: held.pop() - False, 7, lambda held: _Operand(held.pop()) - True, 6),
     _limits(lambda held: False - held.pop(), 7, lambda held: True - _Operand(held.pop()), 5),
 )
-"""The same where this calls another one, as it does for views."""
+"""For an operator whose caller calls another one, as it does for views."""
 CALLED: Final = (limit(lambda held: np.negative(held.pop()), 10, lambda: _Operand(None)), NARROW[0][1])
-"""The same for the argument of a ufunc."""
+"""For the argument of a ufunc."""
 
 
 def counting(seen: Callable[[], int]) -> Callable[[], int]:

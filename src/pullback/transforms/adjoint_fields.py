@@ -131,7 +131,7 @@ def _pull_named(record: tuple[Any, ...], ct: Any, cts: Any, run: Any) -> None:
 
 
 def _pull_named_of_several(record: tuple[Any, ...], given: Any, runs: Any) -> None:
-    """The same for several seeds, told in one list."""
+    """Tell the cotangents of several seeds, in one list, and pass them on."""
     some = next(ct for ct in given if ct is not None)
     _tell(record, [np.zeros_like(some) if ct is None else ct for ct in given], runs[0])
     for ct, run in zip(given, runs, strict=True):

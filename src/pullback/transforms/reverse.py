@@ -224,7 +224,7 @@ def _pulled_once(pull: Pull, f: Any, out: Any, seed: Any, told: Any) -> list[Any
 
 
 def _swept_once(traced: Traced, out: Any, seed: Any) -> list[Any]:
-    """The same of a trace of which nobody hears: the sweep alone, which uses up the tape."""
+    """The cotangents of a trace of which nobody hears: the sweep alone, which uses up the tape."""
     tape, governor = traced.tape, traced.governor
     one = seeded(tape, (out,), (seed,))
     one.frees = True

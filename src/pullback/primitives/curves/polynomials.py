@@ -102,7 +102,7 @@ def polygrid2d(x: Any, y: Any, c: Any) -> Any:
 
 # ----------------------------------------------------------------------------------------------------------- arithmetic
 def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
-    """Both with as many coefficients as the longer one."""
+    """Two polynomials with as many coefficients as the longer one has."""
     a1, a2 = _coefficients(a1), _coefficients(a2)
     longer = a2.shape[0] - a1.shape[0]
     if longer > 0:

@@ -79,10 +79,10 @@ CREATED_BY_LIKE: tuple[Callable[..., Any], ...] = (
 CONVERTED_BY_LIKE: tuple[Callable[..., Any], ...] = (
     np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require,
 )  # fmt: skip
-"""Those whose argument may be a tracer, or nested lists with tracers in them."""
+"""NumPy functions that reach us by ``like=`` and whose argument may be a tracer, or nested lists of tracers."""
 
 BORROWING = (*CONVERTED_BY_LIKE, np.frombuffer, np.fromfunction)
-"""Those whose result may lie in memory of the user's."""
+"""NumPy functions whose result may lie in memory of the user's."""
 
 COPIED = (np.ndarray, list, tuple, float, int)
 """Types of which ``np.array`` makes a copy itself; to another it may leave that, as to what has ``__array__``."""

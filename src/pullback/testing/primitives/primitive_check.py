@@ -54,10 +54,10 @@ FIRST_ORDER: Final[tuple[Check, ...]] = (
 """A new check is a function ``Call -> faults`` and a line here."""
 
 SECOND_ORDER: Final[tuple[Check, ...]] = (wrong_second_order,)
-"""These run when the first order has no fault: they would find the same faults again, in other words."""
+"""Checks that run when the first order has no fault: they would find the same faults again, in other words."""
 
 NUMERIC: Final = (wrong_values, wrong_second_order)
-"""These compare with differences, which of a collective primitive are those of a sum over all ranks."""
+"""Checks that compare with differences, which of a collective primitive are those of a sum over all ranks."""
 
 
 @public
