@@ -28,9 +28,9 @@ def of_argument(operator: Callable[..., Any]) -> Callable[..., Any]:
             f, x = of_one(fun, argnum, args, kwargs)
             return operator(f, x, *more, **options)
 
-        name = f"{operator.__name__}_of_{_name(fun)}_wrt_argnum_{argnum}"
-        derived.__name__ = derived.__qualname__ = name
-        derived.__doc__ = f"    {operator.__name__} of function {_name(fun)} with respect to argument number {argnum}."
+        name, of = operator.__name__, name_of(fun)
+        derived.__name__ = derived.__qualname__ = f"{name}_of_{of}_wrt_argnum_{argnum}"
+        derived.__doc__ = f"    {name} of function {of} with respect to argument number {argnum}."
         return derived
 
     return build
@@ -43,7 +43,7 @@ def of_one(fun: Callable[..., Any], argnum: Any, args: tuple[Any, ...], kwargs: 
     for place in places:
         if not 0 <= place < len(args):
             message = (
-                f"argnum {argnum} of {_name(fun)}: the call has {len(args)} positional arguments; pass the "
+                f"argnum {argnum} of {name_of(fun)}: the call has {len(args)} positional arguments; pass the "
                 "argument by position"
             )
             raise pb.StructureError(message)
@@ -58,7 +58,8 @@ def of_one(fun: Callable[..., Any], argnum: Any, args: tuple[Any, ...], kwargs: 
     return f, tuple(args[place] for place in places) if several else args[places[0]]
 
 
-def _name(fun: Any) -> str:
+def name_of(fun: Any) -> str:
+    """What messages call a function."""
     return str(getattr(fun, "__name__", type(fun).__name__))
 
 
@@ -70,7 +71,7 @@ def _as_scalar(f: Callable[..., Any]) -> Callable[..., Any]:
     def with_scalar(x: Any) -> tuple[Any, Any]:
         out = f(x)
         if isinstance(out, bool | np.bool):
-            message = f"grad needs a scalar of floats, {_name(f)} returned {type(out).__name__}; return a float"
+            message = f"grad needs a scalar of floats, {name_of(f)} returned {type(out).__name__}; return a float"
             raise pb.NotDifferentiableError(message)
         one = isinstance(out, pb.Tracer | np.ndarray) and np.ndim(out) > 0 and np.size(out) == 1
         return np.reshape(out, ()) if one else out, out
@@ -82,7 +83,7 @@ def pull_of(f: Callable[..., Any], x: Any) -> tuple[Any, Callable[[Any], Any]]:
     """The value of ``f`` at ``x``, and the function from its cotangent to that of ``x``."""
     if not any(map(carries_derivative, leaves_of(x))):
         raise pb.NotDifferentiableError(
-            f"{_name(f)}: the argument has type {type(x).__name__} and carries no derivative; pass floats"
+            f"{name_of(f)}: the argument has type {type(x).__name__} and carries no derivative; pass floats"
         )
     out, pull = pb.vjp(f, x)
     return out, lambda ct: pull(ct)[0]
@@ -92,7 +93,7 @@ def push(f: Callable[..., Any], x: Any, tangent: Any) -> tuple[Any, Any]:
     """The value of ``f`` at ``x`` and its Jacobian times ``tangent``: the pull of the pull."""
     out, pull = pull_of(f, x)
     if not any(map(carries_derivative, leaves_of(out))):
-        raise pb.NotDifferentiableError(f"{_name(f)} returned {type(out).__name__}, which carries no derivative")
+        raise pb.NotDifferentiableError(f"{name_of(f)} returned {type(out).__name__}, which carries no derivative")
     _, pull_again = pull_of(pull, pb.map_leaves(np.zeros_like, out))
     return out, pull_again(tangent)
 
@@ -134,7 +135,7 @@ def elementwise_grad(f: Any, x: Any) -> Any:
     out, pull = pull_of(f, x)
     if any(np.iscomplexobj(pb.value(leaf)) for leaf in leaves_of(out)):
         raise pb.NotDifferentiableError(
-            f"elementwise_grad is for real outputs, {_name(f)} returned a complex one; use holomorphic_grad"
+            f"elementwise_grad is for real outputs, {name_of(f)} returned a complex one; use holomorphic_grad"
         )
     return pull(pb.map_leaves(np.ones_like, out))
 
@@ -166,7 +167,7 @@ def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
     """The gradient with respect to the argument of that name, passed by position or by name."""
     names = list(inspect.signature(fun).parameters)
     if argname not in names:
-        raise pb.StructureError(f"{_name(fun)} has no argument {argname!r}; its arguments are {names}")
+        raise pb.StructureError(f"{name_of(fun)} has no argument {argname!r}; its arguments are {names}")
 
     @wraps(fun)
     def derived(*args: Any, **kwargs: Any) -> Any:
@@ -270,7 +271,7 @@ def jacobian(f: Any, x: Any) -> Any:
     for role, array in (("output", out), ("argument", x)):
         if not carries_derivative(array):
             message = (
-                f"jacobian is for arrays of floats, the {role} of {_name(f)} is a {type(array).__name__}; use "
+                f"jacobian is for arrays of floats, the {role} of {name_of(f)} is a {type(array).__name__}; use "
                 "make_vjp for structures"
             )
             raise pb.StructureError(message)

@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 import pullback as pb
-from pullback_autograd.differential_operators import of_one, pull_of, push
+from pullback_autograd.differential_operators import name_of, of_one, pull_of, push
 from pullback_autograd.vector_spaces import vspace
 
 TOL = RTOL = STEP = 1e-6
@@ -46,14 +46,14 @@ def check_vjp(f: Callable[[Any], Any], x: Any) -> None:
     pulled = x_space.covector(pull(y_space.covector(w)))
     if vspace(pulled) != x_space:
         message = (
-            f"Derivative (VJP) check of {_name(f)} failed: the argument is of {x_space}, its gradient of "
+            f"Derivative (VJP) check of {name_of(f)} failed: the argument is of {x_space}, its gradient of "
             f"{vspace(pulled)}; let the rule return a cotangent of the argument's shape and dtype"
         )
         raise pb.CheckError(message)
     exact, numeric = x_space.inner_prod(v, pulled), y_space.inner_prod(w, _numeric_push(f, x, v))
     if not scalar_close(numeric, exact):
         message = (
-            f"Derivative (VJP) check of {_name(f)} failed: in a random direction it is {exact}, by differences "
+            f"Derivative (VJP) check of {name_of(f)} failed: in a random direction it is {exact}, by differences "
             f"{numeric}; check the rules on the way with pullback.testing.check_grads, which names them"
         )
         raise pb.CheckError(message)
@@ -101,12 +101,8 @@ def _derivative(f: Callable[[Any], Any], mode: str) -> Callable[[Any], Any]:
         x, v = pair
         return push(f, x, v)[1] if mode == "fwd" else pull_of(f, x)[1](v)
 
-    of_pair.__name__ = f"{'jvp' if mode == 'fwd' else 'vjp'}_{_name(f)}"
+    of_pair.__name__ = f"{'jvp' if mode == 'fwd' else 'vjp'}_{name_of(f)}"
     return of_pair
-
-
-def _name(f: Any) -> str:
-    return str(getattr(f, "__name__", type(f).__name__))
 
 
 def combo_check(fun: Callable[..., Any], *check_args: Any, **check_options: Any) -> Callable[..., None]:

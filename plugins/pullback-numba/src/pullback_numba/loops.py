@@ -2,7 +2,7 @@
 
 from attrs import define, field
 
-from pullback_numba.nests import Nest, Shift
+from pullback_numba.nests import Nest, Shift, plus
 from pullback_numba.operations import Access, Number, Operation, Spread
 
 _FORMS = {
@@ -108,7 +108,7 @@ class NestText:
             return f"{self._array(operand.memory)}[{', '.join(at)}]"
         if operand.memory in now:
             return now[operand.memory]
-        return self._element(operand.memory, _sum(shift, operand.starts))
+        return self._element(operand.memory, plus(shift, operand.starts))
 
     def _inner(self) -> list[str]:
         """One point at which all operations work; each value has a name of its own."""
@@ -162,10 +162,6 @@ class NestText:
             if (a, b) != whole
         ]
         return " and ".join(told)
-
-
-def _sum(a: Shift, b: Shift) -> Shift:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 def _noted(value: str) -> str:

@@ -23,7 +23,8 @@ MOSTLY = 0.5
 """The part of a nest's points at which all operations have to work: the others are slow."""
 
 
-def _plus(a: Shift, b: Shift) -> Shift:
+def plus(a: Shift, b: Shift) -> Shift:
+    """A shift by both."""
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
@@ -86,7 +87,7 @@ class Nest:
             for access in (op.target, *op.reads):
                 if access.memory == memory:
                     assert isinstance(access, Access)
-                    return _plus(shift, access.starts)
+                    return plus(shift, access.starts)
         raise KeyError(memory)
 
 
@@ -133,7 +134,7 @@ def nests_of(operations: Iterable[Operation]) -> list[Nest] | None:
         while todo:
             k = todo.pop()
             for j, difference in ties[k]:
-                wanted = _plus(shifts[k], difference)
+                wanted = plus(shifts[k], difference)
                 if j not in shifts:
                     shifts[j] = wanted
                     group.append(j)
@@ -160,7 +161,7 @@ def _mostly_inner(nest: Nest) -> bool:
 def _at_zero(nest: Nest) -> Nest:
     """The same with its first point at 0."""
     first = tuple(a for a, _ in nest.union)
-    return Nest(nest.operations, [_plus(shift, first) for shift in nest.shifts])
+    return Nest(nest.operations, [plus(shift, first) for shift in nest.shifts])
 
 
 def touch(a: Operation, b: Operation) -> bool:
