@@ -36,15 +36,13 @@ from pullback.staging.generated import errors_are_ordinary
 from pullback.tracing.running import Input, Traced, released_governor, something, tell
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here, site_text
-from pullback.words.digests import digest
 from pullback.words.errors import ConstantChangedError
+from pullback.words.sameness import bits_held
 from pullback.words.specs import spec_of
 from pullback.words.structures import LEAF, LEAVES, unflatten
 
 MOST_ENTRIES = 64
 """For how many kinds of arguments it is remembered what is known of them."""
-SMALL = 4096
-"""Bytes up to which an argument is compared with a copy of its bytes."""
 _NUMBERS = frozenset((np.float64, np.float32))
 
 
@@ -230,7 +228,7 @@ def _contents(given: Sequence[Any]) -> list[bytes]:
     Of a trace that is swept the sweep asks this."""
     values = [x._value if isinstance(x, Handle) else x for x in given]
     arrays = [value for value in values if type(value) is np.ndarray]
-    return [array.tobytes() if array.nbytes <= SMALL else digest(array) for array in arrays]
+    return list(map(bits_held, arrays))
 
 
 def _require_unchanged(given: Sequence[Any], before: list[bytes]) -> None:

@@ -25,14 +25,13 @@ from pullback.tracing.running import Input, Traced, overlapping, released_govern
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here
 from pullback.words.digests import digest
+from pullback.words.sameness import bits_held
 from pullback.words.sniffs import HELD, quiet
 from pullback.words.specs import spec_of
 from pullback.words.structures import LEAF
 
 ONE, FLOATS = np.float64(1), frozenset((np.float64, float))
 """The seed of most scalar outputs, and the types of these."""
-SMALL = 4096
-"""Bytes up to which an argument is compared with a copy of its bytes."""
 ONES = (ONE,)
 _NUMBERS = frozenset((float, np.float64))
 
@@ -127,7 +126,7 @@ def _held(arg: Any) -> bytes | None:
     """The bits that an argument holds; of a larger one a digest."""
     if type(arg) is not np.ndarray:
         return None
-    return arg.tobytes() if arg.nbytes <= SMALL else digest(arg)
+    return bits_held(arg)
 
 
 def _at_once(exits: Exits, values: Sequence[Any]) -> bool:
@@ -137,7 +136,7 @@ def _at_once(exits: Exits, values: Sequence[Any]) -> bool:
 
 def _unchanged(value: Any, before: bytes | None) -> bool:
     """Whether an argument still holds the bits that it held."""
-    return before is None or before == (value.tobytes() if value.nbytes <= SMALL else digest(value))
+    return before is None or before == bits_held(value)
 
 
 def _given_out(cts: list[Any], k: int, arg: Any) -> Any:

@@ -22,8 +22,7 @@ from pullback.recording.copies import packed_copy
 from pullback.recording.traps import TRAPPED
 from pullback.staging.generated import errors_are_ordinary
 from pullback.tracing.running import Input
-from pullback.words.digests import digest
-from pullback.words.sameness import same_content
+from pullback.words.sameness import bits_held, same_content
 from pullback.words.sniffs import quiet
 from pullback.words.structures import flatten, unflatten
 
@@ -33,8 +32,6 @@ BEFORE = 3
 """Calls in the ordinary way before an entry is made, and again when one no longer fits."""
 PAYS = 20
 """Calls of an entry after which it has a generated caller."""
-SMALL = 4096
-"""Bytes up to which an argument is compared with its own bytes when all is computed."""
 MOST_COMPARED = 1 << 20
 """Bytes of a plain argument, which is compared in each call."""
 
@@ -130,7 +127,7 @@ def bits_where_shared(entering: Sequence[Any]) -> list[Any]:
     if not _count():
         return []
     arrays = [leaf for leaf in entering if type(leaf) is np.ndarray]
-    return [leaf.tobytes() if leaf.nbytes <= SMALL else digest(leaf) for leaf in arrays]
+    return list(map(bits_held, arrays))
 
 
 def may_enter(staging: str | None) -> bool:

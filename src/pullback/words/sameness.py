@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.words.digests import same_bits
+from pullback.words.digests import digest, same_bits
 
 PLAIN = frozenset({int, bool, str, bytes, type(None), range})
 
 MAPPINGS = frozenset({dict, MappingProxyType})
 WHOLE = frozenset({int, type(None)})
+FEW_BYTES = 4096
+"""Up to so many the bytes of an array are compared themselves."""
 
 
 def same_content(a: Any, b: Any) -> bool:
@@ -54,6 +56,11 @@ def same_content(a: Any, b: Any) -> bool:
         parts_of = _parts_of(ours)
         return same_parts(parts_of(a), parts_of(b))
     return False
+
+
+def bits_held(array: np.ndarray[Any, Any]) -> bytes:
+    """By what it is told later whether an array still holds the same: its bytes, or of a larger one a digest."""
+    return array.tobytes() if array.nbytes <= FEW_BYTES else digest(array)
 
 
 def same_parts(parts: Iterable[Any], others: Iterable[Any]) -> bool:
