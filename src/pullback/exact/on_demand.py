@@ -46,7 +46,7 @@ class Run:
                 self.next_read[v].append(k)
 
     def finished(self) -> "Run":
-        """The same, through all events; raises :class:`NoRoomError`, and :class:`DearerError` where it costs ``below``
+        """The run, through all events; raises :class:`NoRoomError`, and :class:`DearerError` where it costs ``below``
         or more."""
         for k, event in enumerate(self.problem.events):
             self.k = k

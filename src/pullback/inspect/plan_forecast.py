@@ -136,7 +136,7 @@ class Trial:
         return evolve(_plan_of(policy, ledger.n_forward, report), schedules=_schedules(self.loops, runs))
 
     def under(self, policy: MemoryPolicy) -> tuple[Plan, list[int]]:
-        """Those of another policy, of which no step need be run; and the forward steps of each loop.
+        """The plan of another policy, for which no step need be run; and the forward steps of each loop.
 
         Raises :class:`PolicyError` where the policy cannot serve a loop, :class:`BudgetError` where it is too little.
         """

@@ -157,8 +157,7 @@ class AtOnce:
         return True
 
     def _advance_staged(self, chain: Any, start: int, stop: int) -> bool:
-        """The same by the stage; the chain runs by itself those that are left from the first that does something
-        else."""
+        """Advance by the stage. From the first step on that does something else the chain runs what is left."""
         k, after = start, self._stepped(start, chain.state, keeps=False)
         if after is None:
             return False

@@ -199,8 +199,8 @@ class Forecast:
         self.chain.rests()
 
     def under(self, record: Any, policy: Any, ledger: Any) -> "Forecast":
-        """The same loop, of which ``record`` knows the sizes, carried forward under another policy; under its own where
-        it was given one."""
+        """The forecast of the same loop, of which ``record`` knows the sizes, carried forward under another policy;
+        under its own where it was given one."""
         mine, policy = self.chain, record.policy if record.own else policy
         n = None if mine.unknown else self.n
         schedule, machine = scheduled_by(record, policy, n, ledger, ledger.total - self.before), Machine(n)

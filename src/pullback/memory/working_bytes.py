@@ -189,8 +189,8 @@ class Needed:
         return {**sizes, "tape_bytes": max(0, sizes["tape_bytes"] + besides)}
 
     def computing_again(self, sizes: Iterable[int], records: Iterable[Any], made: int | None = None) -> "Needed":
-        """The same where what the pullbacks of the ``records`` read is computed again, all of it at worst, beside
-        cotangents of all: the values' ``sizes`` say what these take; ``made`` where it is not all that was."""
+        """What a step needs where what the pullbacks of the ``records`` read is computed again, all of it at worst,
+        beside cotangents of all: the values' ``sizes`` say what these take; ``made`` where it is not all that was."""
         known = list(sizes)
         temporaries = max((on_the_way(record)[1] for record in records if record is not None), default=0)
         computed = self.made if made is None else made

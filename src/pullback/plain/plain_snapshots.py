@@ -56,8 +56,8 @@ class PlainSnapshots:
     filling: dict[int, PlainSnapshot] = field(factory=dict, init=False)
     newest: PlainSnapshot | None = field(default=None, init=False)
     due: dict[int, str] = field(factory=dict, init=False)
-    """Those that go to another tier than memory at the end of their step, when most of what they take has been read:
-    the tier by step."""
+    """By step, the tier other than memory to which a snapshot goes at the end of its step, when most of what it takes
+    has been read."""
     at: int = field(default=0, init=False)
     """The step of the snapshot from which steps are executed again."""
     entered: dict[int, Any] = field(factory=dict, init=False)

@@ -39,8 +39,8 @@ class Told(NamedTuple):
     own: tuple[tuple[int, int], ...]
     """The values of the step: place in the record, and id from the first of the step."""
     before: tuple[tuple[int, int, bool, int], ...]
-    """Those from before it: the same, whether it is far, so that the id is its own, and the place among the operands;
-    -1 where it is written and not read."""
+    """The values from before the step: place and id likewise, whether it is far, so that the id is its own, and the
+    place among the operands; -1 where it is written and not read."""
     plain: tuple[tuple[int, int, Any, int], ...]
     """The plain operands: place among the operands and in the step, what it was in the first, and the place in the
     record where a held copy of it is, too; else 0."""

@@ -26,8 +26,8 @@ def ufunc_of(statement: Statement) -> Any:
 
 
 def elementwise_ufunc_of(statement: Statement) -> Any:
-    """The same where it computes element by element: neither a product of matrices nor the like, which may not be
-    computed over an operand, and whose bits depend on how operands lie in memory."""
+    """The ufunc of a statement where it computes element by element: neither a product of matrices nor the like, which
+    may not be computed over an operand, and whose bits depend on how operands lie in memory."""
     ufunc = ufunc_of(statement)
     return None if ufunc is None or ufunc.signature else ufunc
 

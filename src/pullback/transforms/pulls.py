@@ -121,8 +121,8 @@ class Pull:
     def each(
         self, outs: list[Any], seeds: Sequence[Sequence[Any]], *, free: bool, generated: bool = True
     ) -> list[list[Any]]:
-        """The same for several seeds, which share what the policy runs again: a list for each. By ``generated``
-        functions where there are."""
+        """The cotangents for several seeds, a list for each; the seeds share what the policy runs again. By
+        ``generated`` functions where there are."""
         if not seeds:
             return []
         traced = self._open()

@@ -31,7 +31,7 @@ _SITES_OF: dict[int, Sequence[int]] = {}
 """Id of a code object to its call sites by instruction offset. Those in ``_SITES`` stay alive, so that their ids stay
 their own; any other is one of them once more, and goes with its id."""
 _ALIKE: dict[tuple[CodeType, str], Sequence[int]] = {}
-"""The same by the code object and its file: a function that comes to a process again and again, by a pickle, is known
+"""Call sites by the code object and its file: a function that comes to a process again and again, by a pickle, is known
 once."""
 _LOCK = Lock()
 _HERE = __file__.rpartition(f"{sep}words{sep}")[0]

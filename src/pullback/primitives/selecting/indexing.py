@@ -152,8 +152,8 @@ def _add_rows(lines: Any, places: Any, ct: Any) -> None:
 
 
 def _add_repeated(line: Any, before: int, extent: int, after: int, places: Any, ct: Any) -> None:
-    """The same in the flat buffer, a part at a time: the places of all elements would take as much memory as the
-    buffer, and new memory is slow."""
+    """Add in the flat buffer, a part at a time: the places of all elements would take as much memory as the buffer,
+    and new memory is slow."""
     some = max(1, PART // max(after, 1))
     lines = max(1, PART // max(after * min(some, places.size), 1))
     for first in range(0, before, lines):
