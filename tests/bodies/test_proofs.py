@@ -37,11 +37,6 @@ def in_place(c):
     return body
 
 
-def by_tables(c):
-    table = np.linspace(0.5, 1.5, N)
-    return lambda k, u: u + DT * table[k] * c
-
-
 def gradients(make, policy, staging="numpy", given=(U, C), **said):
     def f(u, c):
         return np.sum(pb.fori_loop(0, N, make(c), u, policy=policy, staging=staging, **said) ** 2)

@@ -16,7 +16,6 @@ import pullback as pb
 X, ZERO = np.array([0.3, 0.5]), np.zeros(2)
 POLICIES = (pb.Recompute(), pb.Binomial(1), pb.Binomial(2), pb.Binomial(50))
 SCALE = np.ones(2)
-SETTINGS = {"c": np.ones(2)}
 SWITCH = 1.0
 
 
@@ -53,10 +52,6 @@ def times(c, _, u):
 
 def read(k, u):
     return u * SCALE * SWITCH
-
-
-def looked_up(k, u):
-    return u * SETTINGS["c"]
 
 
 def reading(holder, read):

@@ -391,10 +391,6 @@ def test_where_sciPys_functions_have_other_names_the_product_is_refused(monkeypa
 
 
 # --------------------------------------------------------------------------------------------------- texts of messages
-def into_a_plain_array(x):
-    np.zeros(4)[0] = x[:2]
-
-
 def test_errors_about_a_tracer_are_known():
     names = {getattr(KINDS, name).__name__ for name in ("tracer", "view", "buffer", "weak")}
     for name in names:
