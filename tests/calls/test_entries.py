@@ -269,16 +269,17 @@ def test_a_class_of_the_users_has_members_that_nobody_has_looked_at(f, argument,
         assert np.array_equal(found, pb.ravel(pb.grad(f)(argument))[0])
 
 
-def test_results_belong_to_the_caller():
+@pytest.mark.parametrize("n", [1, 2048])
+def test_results_belong_to_the_caller(n):
     f = pb.staged(lambda q, r: np.sum(q * r))
     gradient = pb.grad(f, (0, 1))
-    q, r = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    q, r = np.tile([1.0, 2.0], n), np.tile([3.0, 4.0], n)
     often(gradient, q, r)
     first = gradient(q, r)
     first[0][:] = first[1][:] = 99.0
-    assert q.tolist() == [1.0, 2.0] and r.tolist() == [3.0, 4.0]
-    assert [each.tolist() for each in gradient(q, r)] == [[3.0, 4.0], [1.0, 2.0]]
-    assert first[0].tolist() == [99.0, 99.0]
+    assert q.tolist() == [1.0, 2.0] * n and r.tolist() == [3.0, 4.0] * n
+    assert [each.tolist() for each in gradient(q, r)] == [[3.0, 4.0] * n, [1.0, 2.0] * n]
+    assert first[0].tolist() == [99.0, 99.0] * n
 
 
 NOTES = []

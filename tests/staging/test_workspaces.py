@@ -1,12 +1,14 @@
 """Arrays that leave: used again when nobody has them."""
 
 import sys
+from weakref import ref
 
 import numpy as np
+import pytest
 from tests.staging.both_ways import the_stage
 
 import pullback as pb
-from pullback.staging.workspaces import MOST_FRESH, Arrays, Fresh
+from pullback.staging.workspaces import MOST_FRESH, MOST_LENT, Arrays, Fresh, Lent
 
 
 def test_an_array_that_leaves_is_used_again_when_nobody_has_it():
@@ -72,3 +74,65 @@ def test_what_a_staged_gradient_hands_out_is_its_own_and_is_not_copied():
     finally:
         sys.setprofile(None)
     assert copied == []
+
+
+def place_of(array):
+    return array.__array_interface__["data"][0]
+
+
+def reshaped(array):
+    array.shape = (2, 3)
+
+
+def locked(array):
+    array.flags.writeable = False
+
+
+def told_otherwise(array):
+    array.dtype = np.int64
+
+
+def nothing(array):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("have", "comes_again"),
+    [
+        (nothing, True),
+        (lambda array: array[1:], False),
+        (memoryview, False),
+        (ref, False),
+        (reshaped, False),
+        (locked, False),
+        (told_otherwise, False),
+    ],
+    ids=["nothing", "a view", "a buffer", "a weak reference", "another shape", "no writing", "another dtype"],
+)
+def test_what_users_get_is_used_again_when_they_have_let_go_of_it_as_it_was(have, comes_again):
+    kept: dict = {}
+    lent = Lent(((6,), np.dtype(float)), kept)
+    array = lent()
+    place, has = place_of(array), have(array)
+    del array
+    made = lent()
+    assert (place_of(made) == place) == comes_again
+    assert made.shape == (6,) and made.dtype == float and made.flags.writeable
+    held = [made, *(lent() for _ in range(2 * MOST_LENT))]
+    assert len({id(array) for array in held}) == len(held)
+    assert len(kept) == MOST_LENT and all(id(array) == key for key, array in kept.items())
+    del has
+
+
+def test_gradients_that_are_dropped_leave_their_memory_to_the_next():
+    gradient = pb.grad(pb.staged(lambda x, y: np.sum(np.sin(x) * y)), (0, 1))
+    x, y = np.linspace(0.0, 1.0, 4096), np.linspace(1.0, 2.0, 4096)
+    for _ in range(40):
+        places = [place_of(part) for part in gradient(x, y)]
+    again = gradient(x, y)
+    assert [place_of(part) for part in again] == places
+    other = gradient(2 * x, y)
+    assert not {place_of(part) for part in other} & {*places}
+    with pb.using(staging="off"):
+        for found, at in ((again, x), (other, 2 * x)):
+            assert [part.tobytes() for part in found] == [part.tobytes() for part in gradient(at, y)]

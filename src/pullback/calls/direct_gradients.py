@@ -5,14 +5,13 @@ there.
 """
 
 from collections.abc import Sequence
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from pullback.calls.call_record import Exits
 from pullback.calls.derivative_calls import gradient_within
-from pullback.calls.hot_runs import HotRun
+from pullback.calls.hot_runs import HotRun, handed_out
 from pullback.calls.staged_functions import StagedFunction, traced_among
 from pullback.memory.in_force import nothing_in_force, staging_in_force
 from pullback.memory.ledger import Ledger
@@ -26,7 +25,7 @@ from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import site_here
 from pullback.words.digests import digest
 from pullback.words.sameness import bits_held
-from pullback.words.sniffs import HELD, quiet
+from pullback.words.sniffs import quiet
 from pullback.words.specs import spec_of
 from pullback.words.structures import LEAF
 
@@ -75,11 +74,13 @@ def gradient_alone(known: StagedFunction, args: tuple[Any, ...], where: Sequence
     if exits is None:
         out = something(known.f, values)
     elif _at_once(exits, values) and all(map(_unchanged, plain, before)):
-        parts = list(reversed(_pulled(hot, exits, slots)))
+        found, lent = _pulled(hot, exits, slots)
+        parts = list(reversed(found))
+        del found
         cts = [parts.pop() if wanted else None for wanted in exits.stage.entered]
         if hot.stays:
             known.open_runs.put_back(where, hot)
-        return values[0], [_given_out(cts, k, arg) for k, arg in enumerate(plain)]
+        return values[0], [handed_out(cts, k, arg, lent) for k, arg in enumerate(plain)]
     else:
         if hot.stays:
             known.closed(hot, hot.source)
@@ -114,12 +115,12 @@ def _opened(known: StagedFunction, args: tuple[Any, ...], where: Sequence[int]) 
     return None if variants.over or not variants.stages else known.opened(tape, args, where, given, variants)
 
 
-def _pulled(hot: HotRun, exits: Exits, slots: Any) -> Any:
-    """The cotangents of the arguments that have one; no warning comes, as in a sweep."""
+def _pulled(hot: HotRun, exits: Exits, slots: Any) -> tuple[Any, Any]:
+    """The cotangents of the arguments that have one, and what is lent of them; no warning comes, as in a sweep."""
     if hot.ready is not None and hot.ready.exits is exits:
-        return hot.ready.reverse(slots, ONES)[0]
+        return hot.ready.reverse(slots, ONES)[0], hot.ready.back.lent
     with quiet():
-        return exits.pulled(slots, ONES)[0]
+        return exits.pulled(slots, ONES)[0], ()
 
 
 def _held(arg: Any) -> bytes | None:
@@ -137,20 +138,6 @@ def _at_once(exits: Exits, values: Sequence[Any]) -> bool:
 def _unchanged(value: Any, before: bytes | None) -> bool:
     """Whether an argument still holds the bits that it held."""
     return before is None or before == bits_held(value)
-
-
-def _given_out(cts: list[Any], k: int, arg: Any) -> Any:
-    """A cotangent as the user gets it: of the shape and dtype of the argument, in memory of its own."""
-    ct = cts[k]
-    cts[k] = None
-    if ct is None:
-        return np.zeros_like(arg, order="C")[()] if type(arg) is np.ndarray else np.float64(0)
-    if type(ct) is not np.ndarray:
-        return ct
-    if type(arg) is not np.ndarray or not arg.ndim:
-        return ct[()]
-    alone = ct.base is None and ct.flags.writeable and getrefcount(ct) <= HELD
-    return ct if alone else ct.copy(order="K")
 
 
 def _as_traced(

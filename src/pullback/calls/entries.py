@@ -14,14 +14,12 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.same_again import Reads
-from pullback.calls.hot_runs import Ready
+from pullback.calls.hot_runs import Ready, handed_out
 from pullback.calls.known_functions import Kept
 from pullback.memory.in_force import nothing_in_force, staging_in_force
-from pullback.memory.sweep import given_out
 from pullback.recording.copies import packed_copy
 from pullback.recording.traps import TRAPPED
 from pullback.staging.generated import errors_are_ordinary
-from pullback.tracing.running import Input
 from pullback.words.sameness import bits_held, same_content
 from pullback.words.sniffs import quiet
 from pullback.words.structures import flatten, unflatten
@@ -45,15 +43,19 @@ class Entry:
     definition: Any
     """The structure of the arguments; None where each is a leaf."""
     kinds: list[Any]
-    """Of each leaf that is differentiated its type, and for an array shape, dtype and strides; of any other leaf a
-    copy, in a list."""
+    """Of each leaf that is differentiated, or told, its type, and for an array shape, dtype and strides; of any other
+    leaf a copy, in a list."""
     places: list[int]
     """Where the differentiated leaves stand."""
     reads: Reads
     ready: Ready
     constants: list[Any]
-    inputs: list[Input] = field(factory=list)
-    """What a gradient hands out cotangents for."""
+    """Plain operands; None for those that are told."""
+    told: list[tuple[int, int]] = field(factory=list)
+    """Places of plain operands that are leaves as they are, each with the place of the leaf, of which nothing else is
+    asked."""
+    inputs: list[Any] = field(factory=list)
+    """The specs of what a gradient hands out cotangents for."""
     parts: list[tuple[Any, list[int | None]]] | None = None
     """Of each argument that is differentiated the structure, with the places of its leaves among the cotangents; None
     where each is one leaf."""
@@ -65,8 +67,8 @@ class Entry:
     callers: dict[str, Any] = field(factory=dict)
     """By the form of the results."""
 
-    def entering(self, args: Sequence[Any]) -> list[Any] | None:
-        """The values that are differentiated; None unless all is as it was."""
+    def entering(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]] | None:
+        """The values that are differentiated, and the constants; None unless all is as it was."""
         leaves: Sequence[Any] = args
         if self.definition is not None:
             leaves, definition = flatten(args)
@@ -74,7 +76,6 @@ class Entry:
                 return None
         if len(leaves) != len(self.kinds):
             return None
-        entering = []
         for leaf, kind in zip(leaves, self.kinds):  # noqa: B905 - there are as many
             if type(kind) is list:
                 if not same_content(kind[0], leaf):
@@ -84,21 +85,27 @@ class Entry:
                 return None
             if len(kind) > 1 and (leaf.shape != kind[1] or leaf.strides != kind[3] or leaf.dtype != kind[2]):
                 return None
-            entering.append(leaf)
-        return entering if self.reads.hold() else None
+        if not self.reads.hold():
+            return None
+        constants = list(self.constants)
+        for place, k in self.told:
+            constants[place] = leaves[k]
+        return [leaves[k] for k in self.places], constants
 
-    def gradient(self, entering: list[Any]) -> Any:
+    def gradient(self, entering: list[Any], constants: list[Any]) -> Any:
         """The value, and the cotangents of the arguments; None where another thread has changed one."""
-        before = bits_where_shared(entering)
-        values, slots = self._forward(entering)
+        shared = [*entering, *(constants[place] for place, _ in self.told)]
+        before = bits_where_shared(shared)
+        values, slots = self._forward(entering, constants)
         with quiet():
             found = list(self.ready.reverse(slots, self.seeds)[0])
-        if bits_where_shared(entering) != before:
+        if bits_where_shared(shared) != before:
             return None
         if len(found) < len(entering):
             found.reverse()
             found = [found.pop() if wanted else None for wanted in self.ready.exits.stage.entered]
-        cts = [given_out(found, k, given) for k, given in enumerate(self.inputs)]
+        lent = self.ready.back.lent
+        cts = [handed_out(found, k, spec, lent) for k, spec in enumerate(self.inputs)]
         if self.parts is None:
             return values[0], cts
         return values[0], [
@@ -106,20 +113,20 @@ class Entry:
             for definition, places in self.parts
         ]
 
-    def tangent(self, entering: list[Any]) -> Any:
+    def tangent(self, entering: list[Any], constants: list[Any]) -> Any:
         """The values and tangents of what is returned."""
         before = bits_where_shared(entering)
-        values = self._forward(entering)[0]
+        values = self._forward(entering, constants)[0]
         if bits_where_shared(entering) != before:
             return None
         return list(map(packed_copy, values))
 
-    def _forward(self, entering: list[Any]) -> Any:
+    def _forward(self, entering: list[Any], constants: list[Any]) -> Any:
         if self.n_compared >= COMPARED:
-            return self.ready.forward(entering, (), self.constants)
+            return self.ready.forward(entering, (), constants)
         record = self.ready.exits.stage.record
         with quiet():  # the ordinary way warns
-            return record.function(entering, (), self.constants, *self.ready.work.of(record))
+            return record.function(entering, (), constants, *self.ready.work.of(record))
 
 
 def bits_where_shared(entering: Sequence[Any]) -> list[Any]:
@@ -173,7 +180,7 @@ class Entries(Kept[Entry]):
             return None
         entry, entering = taken
         try:
-            given = entry.gradient(entering) if what[0] == "gradient" else entry.tangent(entering)
+            given = entry.gradient(*entering) if what[0] == "gradient" else entry.tangent(*entering)
         except Exception:  # noqa: BLE001 - the ordinary way raises it again, at the user's line
             return None
         if given is None:

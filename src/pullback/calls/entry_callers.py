@@ -15,17 +15,18 @@ from attrs import define, field
 
 from pullback.bodies.same_again import Reads
 from pullback.calls.entries import Entries, Entry, bits_where_shared, plain
-from pullback.calls.hot_runs import Ready
+from pullback.calls.hot_runs import Ready, handed_out
 from pullback.calls.known_functions import CARRIED
 from pullback.memory.in_force import NOTHING_SAID
-from pullback.memory.sweep import given_out
 from pullback.recording.copies import packed_copy
 from pullback.recording.traps import TRAPPED
 from pullback.rules.generated_code import compile_function
 from pullback.staging.generated import Generated, errors_are_ordinary
+from pullback.staging.workspaces import Workspace
 from pullback.words.call_sites import MISSED, states_meant
 from pullback.words.sameness import same_content
 from pullback.words.sniffs import context_of_errors, error_state
+from pullback.words.structures import flatten, unflatten
 
 Caller = Callable[[tuple[Any, ...]], Any]
 """From the arguments to the result, or ``MISSED``."""
@@ -49,44 +50,40 @@ def caller_when_it_pays(entries: Entries, form: str, args: tuple[Any, ...], give
 
 
 def caller_of(entry: Entry, form: str) -> Caller | None:
-    """The caller of an entry, whose results have a ``form``: an expression of ``values`` and ``cts``. None where an
-    argument is a structure, where the functions are divided among threads, or have kernels, and where NumPy's error
-    state cannot be set in a context that is made before."""
+    """The caller of an entry, whose results have a ``form``: an expression of ``values`` and ``cts``. None where the
+    functions are divided among threads, or have kernels, and where NumPy's error state cannot be set in a context that
+    is made before."""
     stage = entry.ready.exits.stage
     functions = [stage.record, stage.reverse] if entry.inputs else [stage.record]
     told: list[Any] = []
     telling, silent = context_of_errors(lambda *_: told.append(None)), context_of_errors(None)
-    if telling is None or silent is None or not errors_are_ordinary() or entry.definition is not None:
+    if telling is None or silent is None or not errors_are_ordinary():
         return None
     if any(one.plan.divided or one.plain is not None for one in functions):
         return None
     text = _Text(Ready(entry.ready.exits))
-    text.missed_if(f"len(args) != {len(entry.kinds)}")
     for ask, answer in _NOTHING:
         text.missed_if(f"{text.name(ask)}() is not {text.name(answer)}")
     text.missed_if(f"{text.name(error_state)}() not in {text.name(states_meant())}")
-    text.compare_arguments(entry.kinds)
+    text.compare_arguments(entry.definition, entry.kinds)
     text.compare_reads(entry.reads)
     entering = "".join(f"a{k}, " for k in entry.places)
+    shared = entering + "".join(f"a{k}, " for _, k in entry.told)
+    constants = text.constants(entry)
     text.lines += [
         "        idle.pop()",
         "    except (AttributeError, IndexError, KeyError, ValueError):",
         "        return missed",
         "    try:",
-        f"        before = bits_where_shared(({entering})) if several() else None",
-        f"        values, slots = {text.run(telling, stage.record, f'({entering})', '()', text.name(entry.constants))}",
+        f"        before = bits_where_shared(({shared})) if several() else None",
+        f"        values, slots = {text.run(telling, text.ready.work, stage.record, f'({entering})', '()', constants)}",
         "        if told:",
         "            return missed",
     ]
     if entry.inputs:
-        text.lines += [f"        found = list({text.run(silent, stage.reverse, 'slots', text.name(entry.seeds))}[0])"]
-        if not all(stage.entered):
-            popped = ", ".join("found.pop()" if wanted else "None" for wanted in stage.entered)
-            text.lines += ["        found.reverse()", f"        found = [{popped}]"]
-        given = ", ".join(f"given_out(found, {k}, {text.name(one)})" for k, one in enumerate(entry.inputs))
-        text.lines += [f"        cts = ({given}, )"]
+        text.pull(entry, silent)
     text.lines += [
-        f"        if before and bits_where_shared(({entering})) != before:",
+        f"        if before and bits_where_shared(({shared})) != before:",
         "            return missed",
         f"        return {form}",
         "    except Exception:",
@@ -116,8 +113,14 @@ class _Text:
         """Where one of these holds, the caller cannot serve."""
         self.lines += [f"        if {' or '.join(ways)}:", "            return missed"]
 
-    def compare_arguments(self, kinds: Sequence[Any]) -> None:
-        """The arguments have to be of these kinds, as those of ``Entry``, and get names."""
+    def compare_arguments(self, definition: Any, kinds: Sequence[Any]) -> None:
+        """The arguments have to be of this structure and these kinds, as those of ``Entry``, and their leaves get
+        names."""
+        if definition is None:
+            self.missed_if(f"len(args) != {len(kinds)}")
+        else:
+            self.lines.append(f"        args, definition = {self.name(flatten)}(args)")
+            self.missed_if(f"definition != {self.name(definition)}")
         self.lines.append(f"        {''.join(f'a{k}, ' for k in range(len(kinds)))} = args")
         for k, kind in enumerate(kinds):
             if type(kind) is list:
@@ -148,9 +151,35 @@ class _Text:
         for array, copy in reads.arrays:
             self.missed_if(f"not same_content({self.name(copy)}, {self.name(array)})")
 
-    def run(self, context: Context, generated: Generated, *arguments: str) -> str:
+    def constants(self, entry: Entry) -> str:
+        """The plain operands, those that are told among them."""
+        if not entry.told:
+            return self.name(entry.constants)
+        told = dict(entry.told)
+        parts = [f"a{told[k]}" if k in told else self.name(x) for k, x in enumerate(entry.constants)]
+        return f"({', '.join(parts)}, )"
+
+    def pull(self, entry: Entry, silent: Context) -> None:
+        """The lines that compute the cotangents."""
+        stage = self.ready.exits.stage
+        pulled = self.run(silent, self.ready.back, stage.reverse, "slots", self.name(entry.seeds))
+        self.lines += [f"        found = list({pulled}[0])"]
+        if not all(stage.entered):
+            popped = ", ".join("found.pop()" if wanted else "None" for wanted in stage.entered)
+            self.lines += ["        found.reverse()", f"        found = [{popped}]"]
+        given = ", ".join(f"handed_out(found, {k}, {self.name(spec)}, lent)" for k, spec in enumerate(entry.inputs))
+        self.lines += [f"        cts = ({given}, )"]
+        if entry.parts is not None:
+            self.lines += [f"        cts = ({''.join(f'{self.structured(*part)}, ' for part in entry.parts)})"]
+
+    def structured(self, definition: Any, places: Sequence[int | None]) -> str:
+        """The cotangents at these places as a structure; None has none."""
+        parts = ["None" if place is None else f"cts[{place}]" for place in places]
+        return f"{self.name(unflatten)}({self.name(definition)}, ({''.join(f'{part}, ' for part in parts)}))"
+
+    def run(self, context: Context, work: Workspace, generated: Generated, *arguments: str) -> str:
         """The call of a generated function in a context."""
-        buffers, fresh = self.ready.work.of(generated)
+        buffers, fresh = work.of(generated)
         named = (self.name(generated.function), *arguments, self.name(buffers), self.name(fresh))
         return f"{self.name(context.run)}({', '.join(named)})"
 
@@ -158,7 +187,7 @@ class _Text:
         """What the lines do."""
         place: dict[str, Any] = {f"n{k}": value for k, value in enumerate(self.values.values())}
         place |= {"missed": MISSED, "told": told, "idle": [None], "own": packed_copy}
-        place |= {"given_out": given_out, "same_content": same_content}
+        place |= {"handed_out": handed_out, "lent": self.ready.back.lent, "same_content": same_content}
         place |= {"bits_where_shared": bits_where_shared, "several": _count}
         compile_function("caller", "\n".join(self.lines) + "\n", place)
         return place.pop("caller")  # type: ignore[no-any-return]  # or it would keep itself

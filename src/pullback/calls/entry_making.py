@@ -8,6 +8,7 @@ become one list of operations, and one pair of functions.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import accumulate
 from threading import get_ident
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from attrs import define
 
 from pullback.bodies.same_again import Reads, reads_of
+from pullback.bodies.told_operands import Followed
 from pullback.calls.call_record import Exits
 from pullback.calls.derivative_stages import exits_of, pushed, swept
 from pullback.calls.entries import MOST_COMPARED, Entries, Entry
@@ -30,7 +32,7 @@ from pullback.recording.recorder import INPUT
 from pullback.recording.tape import Tape
 from pullback.shadow.operations import ADD, WRITE
 from pullback.staging.forward_statements import NotStageableError
-from pullback.tracing.running import Input
+from pullback.staging.placing import LARGE
 from pullback.tracing.tracer import KINDS
 from pullback.words.sameness import same_content
 from pullback.words.specs import spec_of
@@ -86,36 +88,77 @@ def _of_gradient(owner: Any, what: Any, args: tuple[Any, ...]) -> Entry:
     if list(where) != sorted(where):
         raise NotStageableError("the arguments are chosen in another order")
     leaves, definition, places = leaves_of_call(args, where)
-    reads, kinds = reads_of(owner.f, behind), kinds_of_leaves(leaves, places)
+    reads = reads_of(owner.f, behind)
     known = owner if isinstance(owner, StagedFunction) else None if owner.calls_staged else owner.known
+    structure = definition and flatten((args, {}))[1]
+    found = None if known is None else _told(known, args, leaves, structure, places)
+    kinds = kinds_of_leaves(leaves, places, [] if found is None else [k for _, k in found[2]])
     try:
-        if known is not None:
-            exits, constants = _stage_of(known, leaves, definition and flatten((args, {}))[1], places)
+        if found is not None:
+            exits, constants, told = found
+        elif known is not None:
+            exits, constants, told = _stage_of(known, leaves, structure, places)
         elif definition is not None:
             raise NotStageableError("an argument is a structure")
         else:
             exits, constants = _carried(partial(_values, owner.f, leaves, places), [leaves[k] for k in places])
+            told = []
     finally:
         require_unwritten(reads, leaves, kinds)
     [spec] = exits.stage.specs
     if exits.n_outputs != 1 or spec.shape != () or spec.dtype.type not in _SEEDED:
         raise NotStageableError("it returns no number")
-    entry = _entry(what, definition, kinds, places, reads, exits, constants)
+    entry = _entry(what, definition, kinds, places, reads, exits, constants, told)
     entry.seeds = (spec.dtype.type(1),)
-    entry.inputs = [Input("", spec_of(leaves[k]), None, None) for k in places]
+    entry.inputs = [spec_of(leaves[k]) for k in places]
     entry.parts = None if definition is None else _parts(args, where, places)
     return entry
 
 
+def _told(known: StagedFunction, args: tuple[Any, ...], leaves: list[Any], definition: Any, places: list[int]) -> Any:
+    """As :func:`_stage_of`, of a call whose large plain arguments, or some of them, meet operations as they are and
+    nothing else; None where none is such. Whoever follows the call writes to nothing."""
+    firsts = [0, *accumulate(len(flatten(arg)[0]) for arg in args)]
+    large = [k for k, arg in zip(firsts, args, strict=False) if k not in places and _may_be_told(arg)]
+
+    def followed(some: list[int]) -> Any:
+        tags: list[Any] = [partial(_nothing_of, k) if k in some else None for k in firsts[:-1]]
+        try:
+            return _stage_of(known, leaves, definition, places, tags) if some else None
+        except Exception:  # noqa: BLE001 - an error of its own comes again
+            return None
+
+    return followed(large) or followed([k for k in large if len(large) > 1 and followed([k])])
+
+
+def _as_they_are(followed: Followed, tags: Sequence[Any]) -> list[tuple[int, Any]]:
+    """The plain operands that are told, of which none may be made of an argument."""
+    if not all(tag in tags for _, tag in followed.told):
+        raise NotStageableError("an operand is made of an argument")
+    return followed.told
+
+
+def _may_be_told(arg: Any) -> bool:
+    return type(arg) is np.ndarray and arg.nbytes >= LARGE and arg.dtype.kind in "fciub"
+
+
+def _nothing_of(place: int, _: int) -> Any:
+    """Tells the leaf of a place from what is made of it, for which nobody asks."""
+    raise NotStageableError(f"of leaf {place} something is made")
+
+
 def _entry(
-    what: Any, definition: Any, kinds: list[Any], places: list[int], reads: Any, exits: Exits, constants: list[Any]
+    what: Any, definition: Any, kinds: list[Any], places: list[int], reads: Any, exits: Exits, constants: list[Any],
+    told: list[tuple[int, int]],
 ) -> Entry:  # fmt: skip
     if exits.stage.record.reads:
         raise NotStageableError("it looks at values")
     if not reads.hold():
         raise NotStageableError("it changes what it reads")
     copies = list(map(faithful, constants))
-    return Entry(what, definition, kinds, places, reads, Ready(exits), copies)
+    for place, _ in told:
+        copies[place] = None
+    return Entry(what, definition, kinds, places, reads, Ready(exits), copies, told)
 
 
 def leaves_of_call(args: tuple[Any, ...], where: Sequence[int]) -> tuple[list[Any], Any, list[int]]:
@@ -149,11 +192,11 @@ def _is_plain_structure(arg: Any) -> bool:
     return arg is None or type(arg) in LEAVES
 
 
-def kinds_of_leaves(leaves: list[Any], places: list[int]) -> list[Any]:
+def kinds_of_leaves(leaves: list[Any], places: list[int], told: Sequence[int] = ()) -> list[Any]:
     """What each leaf of a later call is compared with, as ``Entry.kinds``."""
     kinds: list[Any] = []
     for k, leaf in enumerate(leaves):
-        if k in places:
+        if k in places or k in told:
             is_array = type(leaf) is np.ndarray
             kinds.append((np.ndarray, leaf.shape, leaf.dtype, leaf.strides) if is_array else (type(leaf),))
         elif type(leaf) is np.ndarray:
@@ -189,9 +232,12 @@ def _parts(args: tuple[Any, ...], where: Sequence[int], places: list[int]) -> li
     return found
 
 
-def _stage_of(known: StagedFunction, leaves: list[Any], definition: Any, places: list[int]) -> tuple[Exits, list[Any]]:
+def _stage_of(
+    known: StagedFunction, leaves: list[Any], definition: Any, places: list[int], tags: Sequence[Any] = ()
+) -> tuple[Exits, list[Any], list[tuple[int, int]]]:
     """The stage that a call of a staged function follows, and what it has for constants then: it is called once more,
-    in a trace of its own."""
+    in a trace of its own. Also where constants are leaves as they are: of arguments with ``tags`` nothing else may be
+    asked, or :class:`NotTheSameError` is raised."""
     tape, taken = Tape(1, KINDS), list(leaves)
     for k in places:
         kind = KINDS.weak if type(leaves[k]) is float else KINDS.tracer
@@ -212,12 +258,17 @@ def _stage_of(known: StagedFunction, leaves: list[Any], definition: Any, places:
                 run.stands[handle._id] = run.enter(handle._value, entered_as(handle))
             own = {id(handle): run.stands[handle._id] for handle in given}
             with Tracing(run.tape):
-                returned = known.returned_by([own.get(id(leaf), leaf) for leaf in taken], definition, run)
+                followed = Followed(run.constants)
+                call = (lambda *args: followed.call(known.f, args, tags)) if tags else known.f
+                returned = known.returned_by([own.get(id(leaf), leaf) for leaf in taken], definition, run, call)
             if run.following is None or run.captured or returned[1] is not None:
                 raise NotStageableError("it is not followed")
             if any(op.what in (WRITE, ADD) for op in run.following.operations):
                 raise NotStageableError("it writes to an array")
-            return known.exits_of(run, variants), list(run.constants)
+            told: list[tuple[int, int]] = [(place, tag.args[0]) for place, tag in _as_they_are(followed, tags)]
+            if not all(same_content(leaves[k], run.constants[place]) for place, k in told):
+                raise NotStageableError("an operand is no argument")
+            return known.exits_of(run, variants), list(run.constants), told
         finally:
             known.ended(run, variants, whole=False)
             known.put_back(run, works)
@@ -242,7 +293,7 @@ def _of_tangent(f: Any, args: tuple[Any, ...], forward: Any) -> Entry:
         require_unwritten(reads, args, kinds)
     if exits.n_outputs != 2:
         raise NotStageableError("it returns no single value")
-    return _entry(("tangent", n), None, kinds, places, reads, exits, constants)
+    return _entry(("tangent", n), None, kinds, places, reads, exits, constants, [])
 
 
 def _values(f: Callable[..., Any], leaves: list[Any], places: list[int], xs: list[Any]) -> list[Any]:

@@ -7,6 +7,7 @@ the handles and the lists as they were. Else it ends as any other run.
 
 import warnings
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from threading import get_ident
 from typing import Any
 
@@ -23,7 +24,8 @@ from pullback.shadow.reading import Parts
 from pullback.staging.generated import say_line, usable, warn
 from pullback.staging.workspaces import Workspace
 from pullback.tracing.running import tell
-from pullback.words.sniffs import error_state, holders, under_error_state
+from pullback.words.sniffs import HELD, error_state, holders, under_error_state
+from pullback.words.specs import new_zeros
 from pullback.words.structures import LEAVES
 
 MOST_OPEN = 4
@@ -41,7 +43,7 @@ class Ready:
 
     def __attrs_post_init__(self) -> None:
         self.work = Workspace(threads=self.exits.threads)
-        self.back = Workspace(threads=self.exits.threads, shared=self.work.shared, hands_over=True)
+        self.back = Workspace(threads=self.exits.threads, shared=self.work.shared, hands_over=True, lent={})
 
     def forward(self, inputs: Sequence[Any], values: Sequence[Any], constants: Sequence[Any]) -> Any:
         """The values that the stage computes, and the slots."""
@@ -58,6 +60,23 @@ class Ready:
         """The cotangents of the arguments, and those of captured values; whoever asks lets NumPy warn of nothing."""
         generated = self.exits.stage.reverse
         return generated.function(slots, seeds, *self.back.of(generated))
+
+
+def handed_out(cts: list[Any], k: int, like: Any, lent: Any = ()) -> Any:
+    """The cotangent of input ``k``: of the shape and dtype of ``like``, writable, sharing memory with nothing but what
+    ``lent`` has, by ids: an array that is used again once the user has let go of it."""
+    ct, shape = cts[k], getattr(like, "shape", ())
+    cts[k] = None
+    if ct is None:
+        zero = new_zeros(shape, getattr(like, "dtype", np.float64))
+        return zero if shape else zero[()]
+    if type(ct) is not np.ndarray:
+        return ct
+    if not shape:
+        return ct[()]
+    others = 2 if HELD and id(ct) in lent else 0  # who has lent it knows it by its id and by its kind
+    alone = ct.base is None and ct.flags.writeable and getrefcount(ct) <= HELD + others
+    return ct if alone else ct.copy(order="K")
 
 
 @define(eq=False)

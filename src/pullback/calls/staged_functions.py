@@ -231,7 +231,7 @@ class StagedFunction:
                 own[id(handle)] = run.stands[handle._id] = run.enter(handle._value, entered_as(handle))
             taken = [own.get(id(leaf), leaf) for leaf in leaves]
             with Tracing(run.tape):
-                returned, out_definition = self.returned_by(taken, definition, run)
+                returned, out_definition = self.returned_by(taken, definition, run, self.f)
             if run.following is not None:
                 found, whole = self._computed(tape, run, works, variants, ids, returned), True
                 own.clear()
@@ -262,12 +262,15 @@ class StagedFunction:
         tape.constants = self.constants  # type: ignore[assignment]  # a mapping is all that is asked of it
         return InlinedRun(tape, InlinedTwins(_no_tape, 0))
 
-    def returned_by(self, taken: Sequence[Any], definition: Any, run: InlinedRun) -> tuple[list[Any], Any]:
-        """What ``f`` returns, its leaves, and its structure; None for a single one."""
+    def returned_by(
+        self, taken: Sequence[Any], definition: Any, run: InlinedRun, call: Callable[..., Any]
+    ) -> tuple[list[Any], Any]:
+        """What ``f`` returns, its leaves, and its structure; None for a single one. ``call`` is ``f``, or carries it
+        out."""
         if definition is None:
-            return self.parts_of(self.f(*taken), run)
+            return self.parts_of(call(*taken), run)
         args, kwargs = unflatten(definition, taken)
-        out = self.f(*args, **kwargs)
+        out = call(*args, **kwargs)
         _require_unchanged(args, kwargs, taken, definition)
         return self.parts_of(out, run)
 

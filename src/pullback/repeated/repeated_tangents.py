@@ -130,15 +130,15 @@ class RepeatedTangents:
     ) -> tuple[Tangential, list[Any]]:  # fmt: skip
         """The function for directions with this one part, and what enters it."""
         known = self.made.get(place)
-        entering = None if known is None else known.entry.entering(call[0])
-        if entering is None:
+        entered = None if known is None else known.entry.entering(call[0])
+        if entered is None:
             if self.n_made >= MOST_MADE:
                 raise _NotNowError
             self.n_made += 1
             known = self.made[place] = _made(f, *call, place, program, ordinary)
-            entering = known.entry.entering(call[0])
-        assert known is not None and entering is not None
-        return known, entering
+            entered = known.entry.entering(call[0])
+        assert known is not None and entered is not None
+        return known, entered[0]
 
 
 def _made(

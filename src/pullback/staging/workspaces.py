@@ -6,6 +6,7 @@ from functools import partial
 from math import prod
 from sys import getrefcount
 from typing import Any
+from weakref import getweakrefcount
 
 import numpy as np
 from attrs import define, field
@@ -16,6 +17,10 @@ from pullback.staging.placing import LARGE
 
 MOST_FRESH = 12
 """How many arrays of a kind are looked through, the newest: states, slots and cotangents of a few steps."""
+MOST_LENT = 2
+"""The same of arrays that users get: who asks again mostly has what came last."""
+MOST_LENT_NBYTES = 1 << 22
+"""Bytes of such an array: the pages of larger ones are large, and soon had."""
 Kind = tuple[tuple[int, ...], Any]
 """Shape and dtype."""
 
@@ -50,6 +55,41 @@ class Fresh:
         return made
 
 
+class Lent:
+    """Arrays of one kind that users get: one that has come back, or a new one, all of whose pages the system has to
+    hand out. One has come back when nobody has it any more, not by a weak reference either, and it is as it was made.
+    """
+
+    __slots__ = ("_arrays", "_kind", "_lent")
+
+    def __init__(self, kind: Kind, lent: dict[int, Any]) -> None:
+        self._kind, self._lent = kind, lent
+        self._arrays: list[Any] = []
+
+    def __call__(self) -> Any:
+        arrays = self._arrays
+        for k in range(len(arrays)):
+            if getrefcount(arrays[k]) <= 1 + UNUSED and _is_as_made(arrays[k], self._kind):
+                return arrays[k]
+        made = np.empty(*self._kind)
+        if len(arrays) == MOST_LENT:
+            del self._lent[id(arrays[0])], arrays[0]
+        arrays.append(made)
+        self._lent[id(made)] = made
+        return made
+
+
+def _is_as_made(array: Any, kind: Kind) -> bool:
+    flags = array.flags
+    return (
+        array.shape == kind[0]
+        and array.dtype == kind[1]
+        and flags.c_contiguous
+        and flags.writeable
+        and not getweakrefcount(array)
+    )
+
+
 @define(eq=False)
 class Arrays:
     """The arrays of all functions of one execution, of which one runs at a time: they share them."""
@@ -80,7 +120,11 @@ class Arrays:
 
 def _is_large(kind: Kind) -> bool:
     """Whether an array is worth looking for one that nobody has."""
-    return prod(kind[0]) * int(kind[1].itemsize) >= LARGE
+    return _nbytes(kind) >= LARGE
+
+
+def _nbytes(kind: Kind) -> int:
+    return prod(kind[0]) * int(kind[1].itemsize)
 
 
 def _new(kind: Kind) -> Any:
@@ -98,6 +142,8 @@ class Workspace:
     """The arrays that all stages of the execution share."""
     hands_over: bool = False
     """Whether what leaves belongs to who gets it: it is not looked at again, so that nobody has to copy it."""
+    lent: dict[int, Any] | None = None
+    """Where users get what leaves: the arrays of these that are kept, to be used again, by their ids."""
     arrays: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = field(factory=dict)
 
     def of(self, generated: Generated) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -107,9 +153,14 @@ class Workspace:
             plan = generated.plan
             # one that is waiting for a value to be read keeps what it has computed while others may run
             buffers = self.shared.buffers_of(plan.buffers, own=generated.reads)
-            makers = tuple(map(_new, plan.fresh)) if self.hands_over else self.shared.fresh_of(plan.fresh)
+            makers = tuple(map(self._maker, plan.fresh)) if self.hands_over else self.shared.fresh_of(plan.fresh)
             found = self.arrays[generated.name] = buffers, makers
         return ((*found[0], threads_in_force(self.threads)), found[1]) if generated.plan.divided else found
+
+    def _maker(self, kind: Kind) -> Any:
+        """Who makes an array of what is handed over."""
+        is_lent = self.lent is not None and LARGE <= _nbytes(kind) <= MOST_LENT_NBYTES
+        return Lent(kind, self.lent) if is_lent else _new(kind)  # type: ignore[arg-type]
 
 
 def work_of(works: dict[Any, Workspace], stage: Any, threads: int, *, hands_over: bool = False) -> Workspace:
