@@ -151,7 +151,9 @@ class UnderWay:
 
     def put(self, exchange: Exchange) -> Array:
         """The number of an exchange, as the array that is handed from ``start`` to ``finish``."""
-        number = next(k for k in range(1, len(self.exchanges) + 2) if k not in self.exchanges)
+        number = 1
+        while number in self.exchanges:
+            number += 1
         self.exchanges[number] = exchange
         return np.array([float(number)])
 
