@@ -1,5 +1,8 @@
 """What a loop's body closes over is that of the moment of the call."""
 
+from functools import partial, wraps
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from tests.programs.policies import LOOPED, UNTOLD, X
@@ -70,3 +73,35 @@ def test_what_holds_itself_is_read_and_watched(policy):
     if policy is not None:
         with pytest.raises(pb.ReplayError, match="node"):
             run(2.0)
+
+
+WAYS = {
+    "itself": lambda step: step,
+    "called": lambda step: lambda k, s: step(k, s),
+    "in a list": lambda step: (lambda steps: lambda k, s: steps[0](k, s))([step]),
+    "of a partial": lambda step: partial(lambda f, k, s: f(k, s), step),
+    "of a wrapper": lambda step: wraps(step)(lambda k, s: step(k, s)),
+    "of an object": lambda step: SimpleNamespace(step=step).step,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_arrays_of_a_closure_that_a_library_has_made_are_shared_however_a_body_comes_to_it(way, monkeypatch):
+    """All tapes hold the same, so they are small beside a state: such steps keep tapes where they would keep states."""
+    damping = np.linspace(0.5, 1.0, 400)
+
+    def made_by(module):
+        def step(k, state):
+            u_prev, u = state
+            return u, u_prev + np.sin(damping * u)
+
+        monkeypatch.setattr(step, "__module__", module)
+        return step
+
+    def counted(step):
+        x = np.linspace(0.1, 1.0, 400)
+        _, pull = pb.vjp(lambda x: np.sum(pb.fori_loop(0, 20, step, (x, x.copy()), policy=pb.Binomial(3))[1]), x)
+        g = pull(1.0)[0]
+        return g.tobytes(), pull.report.n_forward, pull.report.peak_bytes
+
+    assert counted(WAYS[way](made_by("pullback.demos.wave_model"))) == counted(made_by(__name__))

@@ -24,6 +24,8 @@ MOST = 10_000
 _PACKAGES = frozenset({"builtins", "numpy", "scipy", "pullback"})
 """Libraries wherever they lie."""
 _ATOMS = (str, bytes, int, float, complex, type(None), type(...), np.generic, np.dtype, slice, range, Handle)
+_CONTAINERS = (dict, list, deque, set)
+"""In what a library's function has made for itself they are its own, such as a cache."""
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)  # noqa: S311 - no secret is drawn
 _MISSING: Any = object()
 
@@ -86,7 +88,7 @@ class Reachable:
             self.generators[id(x)] = x
         elif isinstance(x, np.ndarray | array.array | bytearray | memoryview):
             self.arrays[id(x)] = name, x
-        elif isinstance(x, dict | list | deque | set):
+        elif isinstance(x, _CONTAINERS):
             yield from self._of_container(name, x)
         elif isinstance(x, tuple | frozenset):
             yield from ((f"{name}[{k}]", item) for k, item in enumerate(x))
@@ -99,7 +101,8 @@ class Reachable:
         if EFFECT in f.__dict__:
             return
         if _is_library(f.__module__):
-            yield from ((name, getattr(f, "__wrapped__", None)),)
+            yield name, getattr(f, "__wrapped__", None)
+            yield from ((variable, x) for variable, x in _closed_over(f) if not isinstance(x, _CONTAINERS))
             return
         named = {name: f.__globals__.get(name) for name in global_names(f.__code__)}
         for variable, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
@@ -167,7 +170,7 @@ class Reachable:
 
 
 def _closed_over(f: Any) -> Iterator[tuple[str, Any]]:
-    """What the cells of a function hold: of a body that a library has made this alone is looked at."""
+    """What the cells of a function hold: of one that a library has made this alone is looked at."""
     if isinstance(f, FunctionType):
         for variable, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
             yield from ((variable, content) for content in _content(cell))
