@@ -311,6 +311,26 @@ def test_calls_that_begin_later_than_step_0_and_come_in_some_steps():
             assert world.sent[0] == world.sent[1]
 
 
+@pytest.mark.parametrize("first", [0, 2])
+def test_plans_of_loops_that_make_calls_are_those_of_the_run(first):
+    def late(k, u):
+        return np.sin(shifted(u)) if k >= first else np.sin(u)
+
+    def on(rank):
+        def f(x):
+            return np.sum(pb.fori_loop(0, 9, late, x))
+
+        said = pb.plan(f, INPUTS[rank], policy=pb.Binomial(2))
+        _, pull = pb.vjp(f, INPUTS[rank], policy=pb.Binomial(2))
+        pull(1.0)
+        return said.n_forward, pull.report.n_forward
+
+    found, world = on_ranks(2, on)
+    assert found[0] == found[1]
+    assert found[0][0] == found[0][1]
+    assert world.sent[0] == world.sent[1]
+
+
 def test_a_program_that_marks_no_steps_is_held_whole_and_says_so():
     def on(rank):
         return gradient_of_plain(rank)

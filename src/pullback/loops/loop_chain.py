@@ -127,16 +127,22 @@ class LoopChain(Storing):
 
     def run_on(self, k: int, n: int | None) -> int:
         """Run the steps from ``k`` on and hold nothing, so that the program goes on with true values; the length."""
-        before, tape = self.store.ledger.n_forward, self.steps.enclosing
+        before = self.store.ledger.n_forward
+        while k < n if n is not None else self.goes_on(k):
+            k = self.advance(k, k + 1)
+        self.store.ledger.n_forward = before
+        return k
+
+    def run_unrecorded(self, n: int | None) -> int:
+        """As :meth:`run_on`, of all steps of a loop that nothing traced enters: calls that meet calls of others are
+        refused."""
+        tape = self.steps.enclosing
         assert tape is not None  # the loop is one operation of it
         tape.unrecorded = self.steps.name
         try:
-            while k < n if n is not None else self.goes_on(k):
-                k = self.advance(k, k + 1)
+            return self.run_on(self.advance(0, 1), n)
         finally:
             tape.unrecorded = ""
-        self.store.ledger.n_forward = before
-        return k
 
     def release(self) -> None:
         """Drop everything stored and in WORK, and settle the ledger."""

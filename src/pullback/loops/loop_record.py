@@ -159,7 +159,7 @@ class LoopRecord:
         if not self.ids and not self.collective:  # nothing traced enters: nothing is held
             chain.start = []
             ledger.n_forward += 1
-            self.n = chain.run_on(chain.advance(0, 1), self.n)
+            self.n = chain.run_unrecorded(self.n)
             return
         if enclosing is not None and recorded(enclosing.outer):
             self.policy = chain.store.policy = SaveAll()

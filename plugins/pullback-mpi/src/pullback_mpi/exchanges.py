@@ -6,7 +6,7 @@ rank after. The adjoint sends as many rows back. What is sent lies in one array,
 does what comes; where the domain ends, nothing is in it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 from math import prod
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pullback_mpi.channel import Channel, differ
 from pullback_mpi.errors import MismatchError, PartError
-from pullback_mpi.heads import CARRIED, LOCAL, Head, new_head
+from pullback_mpi.heads import CARRIED, LOCAL, SERIAL, WHICH, Head, new_head
 
 Array = NDArray[Any]
 Counts = tuple[int, int]
@@ -64,11 +64,11 @@ class Route:
         """The shape of so many rows."""
         return (*self.across[: self.axis], n, *self.across[self.axis + 1 :])
 
-    def begun(self, kind: str, rows: Array) -> "Exchange":
-        """An exchange whose messages are on their way."""
+    def begun(self, kind: str, rows: Array, which: int = 0) -> "Exchange":
+        """An exchange whose messages are on their way: ``which`` of several, where it is finished later."""
         free = self.free.setdefault(kind, [])
         exchange = free.pop() if free else Exchange(self, kind)
-        exchange.begin(rows)
+        exchange.begin(rows, which)
         return exchange
 
 
@@ -104,13 +104,14 @@ class Exchange:
                 found.append((peer, key, message))
         return found
 
-    def begin(self, rows: Array) -> None:
+    def begin(self, rows: Array, which: int) -> None:
         """Send."""
         channel = self.route.channel
+        self.head[WHICH] = which
         channel.begin(self.head)
         channel.sent_bytes += self.sent_bytes
         for _, key, message in self.out:
-            message.head[0] = channel.serial
+            message.head[SERIAL], message.head[WHICH] = channel.serial, which
             message.rows[...] = rows[key]
         if self.requests:
             self.start(self.requests)
@@ -141,6 +142,14 @@ class Exchange:
         )
 
 
+def least_free(numbers: Container[int]) -> int:
+    """The least number from 1 on that is not among these."""
+    number = 1
+    while number in numbers:
+        number += 1
+    return number
+
+
 class UnderWay:
     """Exchanges that are started and not finished, by the number that stands for each: the least that is free, so that
     a step that runs again has the same numbers."""
@@ -151,9 +160,7 @@ class UnderWay:
 
     def put(self, exchange: Exchange) -> Array:
         """The number of an exchange, as the array that is handed from ``start`` to ``finish``."""
-        number = 1
-        while number in self.exchanges:
-            number += 1
+        number = least_free(self.exchanges)
         self.exchanges[number] = exchange
         return np.array([float(number)])
 

@@ -13,6 +13,7 @@ from pullback_mpi import primitives
 from pullback_mpi.agreeing import Agreeing
 from pullback_mpi.edges_of_parts import Asked, Edges, new_edges
 from pullback_mpi.errors import PartError
+from pullback_mpi.exchanges import least_free
 from pullback_mpi.primitives import Division
 
 
@@ -24,6 +25,8 @@ class Started:
     token: Any = field(repr=False)
     """Where nothing is sent: what comes."""
     edges: Edges = field(repr=False)
+    which: int = 0
+    """Of those that were under way when it was started."""
 
 
 class Exchanging(Agreeing):
@@ -32,6 +35,8 @@ class Exchanging(Agreeing):
     def __init__(self, division: Division) -> None:
         super().__init__(division)
         self._edges: dict[Any, Edges] = {}
+        self._open: set[int] = set()
+        """Which exchanges the program has started and not finished."""
 
     def halo(self, x: Any, widths: int | tuple[int, int], axis: int, periodic: bool = False) -> Any:
         """``x`` with the edges of the neighbouring parts before and after it along ``axis``, in a new array.
@@ -103,19 +108,21 @@ class Exchanging(Agreeing):
         ``room`` it is that of :meth:`fill`: the rows that travel are those of now, the edges are written by ``finish``.
         """
         edges = self._edges_of(x, ("start", widths, axis, periodic, room))
-        token = edges.rows_of(x)
+        token, which = edges.rows_of(x), least_free(self._open)
         if edges.route is not None:
-            token = primitives.start(token, via=edges.route, kind="start", division=self._division)
+            token = primitives.start(token, via=edges.route, kind="start", which=which, division=self._division)
         elif token is not None:
             token = token.copy()  # ``x`` may be written to
-        return Started(x, token, edges)
+        self._open.add(which)
+        return Started(x, token, edges, which)
 
     def finish(self, started: Started) -> Any:
-        """What :meth:`halo`, or :meth:`fill`, gives, of an exchange that was started in the same step. Once for
-        each."""
-        edges, came = started.edges, started.token
+        """What :meth:`halo`, or :meth:`fill`, gives, of an exchange that was started in the same step. Once for each;
+        of several under way in the same order on every rank, which is that of the reverse pass."""
+        edges, came, which = started.edges, started.token, started.which
         if edges.route is not None:
-            came = primitives.finish(came, via=edges.route, kind="start", division=self._division)
+            came = primitives.finish(came, via=edges.route, kind="start", which=which, division=self._division)
+        self._open.discard(which)
         return edges.put(came, started.x)
 
     def _exchanged(self, x: Any, asked: tuple[Any, ...]) -> Any:

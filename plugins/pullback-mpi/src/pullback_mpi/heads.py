@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 _EDGES = ("axis", "before", "after", "periodic", "dtype", "number of axes")
+_STARTED = (*_EDGES, "which of those under way")
 _ARRAY = ("dtype", "number of axes", *(f"length {k}" for k in range(6)))
 TERMS_OF: dict[str, tuple[str, ...]] = {
     "the end of the program": (), "an agreed point": (), "agreeing on numbers": ("how many", "from"),
     "halo": _EDGES, "the adjoint of halo": _EDGES,
-    "start": _EDGES, "the adjoint of finish": _EDGES,
+    "start": _STARTED, "the adjoint of finish": _STARTED,
     "total": _ARRAY, "shared": (), "gather": ("root", "dtype", "number of axes"),
     "scatter": ("root", "of its own"), "bcast": ("root",),
 }  # fmt: skip
@@ -21,6 +22,7 @@ TERMS_OF: dict[str, tuple[str, ...]] = {
 KINDS = tuple(TERMS_OF)
 
 SERIAL, KIND, TERMS, LOCAL, CARRIED, WORDS = 0, 1, 2, 10, 20, 28
+WHICH = TERMS + len(_EDGES)
 """The places of a head: the number, the kind, eight terms that are the same on every rank, ten of this rank's own, and
 64 bytes in which a small array is carried along."""
 

@@ -40,13 +40,14 @@ def swap(x: Any, *, via: Any, kind: Any) -> Any:
 
 
 @communication
-def start(x: Any, *, via: Any, kind: Any, division: Any) -> Any:
-    """Rows are on their way to the neighbours; the token stands for those that are to come."""
-    return division.under_way.put(via.begun(kind, x))
+def start(x: Any, *, via: Any, kind: Any, which: Any, division: Any) -> Any:
+    """Rows are on their way to the neighbours; the token stands for those that are to come. ``which`` exchange it is of
+    those under way tells one that goes back from another."""
+    return division.under_way.put(via.begun(kind, x, which))
 
 
 @communication
-def finish(x: Any, *, via: Any, kind: Any, division: Any) -> Any:
+def finish(x: Any, *, via: Any, kind: Any, which: Any, division: Any) -> Any:
     """The rows that a token stands for."""
     return division.under_way.take(x).arrived()
 
@@ -57,13 +58,13 @@ def _(ct: Any, via: Any, kind: Any) -> Any:
 
 
 @start.vjp("x")
-def _(ct: Any, via: Any, kind: Any, division: Any) -> Any:
-    return finish(ct, via=via, kind=ADJOINTS[kind], division=division)
+def _(ct: Any, via: Any, kind: Any, which: Any, division: Any) -> Any:
+    return finish(ct, via=via, kind=ADJOINTS[kind], which=which, division=division)
 
 
 @finish.vjp("x")
-def _(ct: Any, via: Any, kind: Any, division: Any) -> Any:
-    return start(ct, via=via, kind=ADJOINTS[kind], division=division)
+def _(ct: Any, via: Any, kind: Any, which: Any, division: Any) -> Any:
+    return start(ct, via=via, kind=ADJOINTS[kind], which=which, division=division)
 
 
 # ---------------------------------------------------------------------------------------------------------- collectives

@@ -241,6 +241,24 @@ def exchanges_that_are_not_finished():
 
 
 @case
+def exchanges_that_are_finished_in_another_order_on_one_rank():
+    """What goes back is as long for either: the number of the exchange tells them apart."""
+
+    def product(comm, turned):
+        def loss(u):
+            found = [comm.start(v, 1, 0, periodic=True) for v in (u, u * u)]
+            parts = [comm.finish(started) for started in (reversed(found) if turned else found)]
+            return comm.total(np.sum(parts[0] * parts[1]))
+
+        return pb.grad(loss)(X + WORLD.rank)
+
+    raises((MismatchError, RankError), "which of those under way", lambda comm: product(comm, ODD))
+    for comm in (Communicator(WORLD), Communicator(WORLD)):
+        with comm.agree():
+            assert np.array_equal(product(comm, True), product(comm, False))
+
+
+@case
 def arguments_that_make_no_sense():
     raises((PartError, RankError), "is no rank", lambda comm: comm.bcast(X, 9))
     raises((PartError, RankError), "array of numbers", lambda comm: comm.halo([1.0, 2.0], 1, 0))
