@@ -1,7 +1,6 @@
 """What a loop's body closes over is that of the moment of the call."""
 
 from functools import partial, wraps
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -75,17 +74,35 @@ def test_what_holds_itself_is_read_and_watched(policy):
             run(2.0)
 
 
-WAYS = {
-    "itself": lambda step: step,
-    "called": lambda step: lambda k, s: step(k, s),
-    "in a list": lambda step: (lambda steps: lambda k, s: steps[0](k, s))([step]),
-    "of a partial": lambda step: partial(lambda f, k, s: f(k, s), step),
-    "of a wrapper": lambda step: wraps(step)(lambda k, s: step(k, s)),
-    "of an object": lambda step: SimpleNamespace(step=step).step,
-}
+def itself(step):
+    return step
 
 
-@pytest.mark.parametrize("way", WAYS)
+def called(step):
+    def body(k, state):
+        return step(k, state)
+
+    return body
+
+
+def in_a_list(step):
+    steps = [step]
+
+    def body(k, state):
+        return steps[0](k, state)
+
+    return body
+
+
+def of_a_partial(step):
+    return partial(lambda f, k, state: f(k, state), step)
+
+
+def of_a_wrapper(step):
+    return wraps(step)(called(step))
+
+
+@pytest.mark.parametrize("way", [itself, called, in_a_list, of_a_partial, of_a_wrapper])
 def test_arrays_of_a_closure_that_a_library_has_made_are_shared_however_a_body_comes_to_it(way, monkeypatch):
     """All tapes hold the same, so they are small beside a state: such steps keep tapes where they would keep states."""
     damping = np.linspace(0.5, 1.0, 400)
@@ -104,4 +121,4 @@ def test_arrays_of_a_closure_that_a_library_has_made_are_shared_however_a_body_c
         g = pull(1.0)[0]
         return g.tobytes(), pull.report.n_forward, pull.report.peak_bytes
 
-    assert counted(WAYS[way](made_by("pullback.demos.wave_model"))) == counted(made_by(__name__))
+    assert counted(way(made_by("pullback.demos.wave_model"))) == counted(made_by(__name__))

@@ -44,9 +44,7 @@ class Agreement(Protocol):
 GIVE_THE_SAME = "give every rank the same loop, number of steps and policy"
 
 
-def agreed(
-    agreement: Agreement, told: str, values: Sequence[int] = (), remedy: str = GIVE_THE_SAME
-) -> tuple[int, ...]:
+def agreed(agreement: Agreement, told: str, values: Sequence[int] = (), remedy: str = GIVE_THE_SAME) -> tuple[int, ...]:
     """The largest of each value over all ranks. Raises :class:`PolicyError`, on each of them, where ``told`` is not the
     same text on all: it says what runs, and under which policy."""
     mark = int.from_bytes(blake2b(told.encode(), digest_size=7).digest())
