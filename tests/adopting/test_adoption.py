@@ -164,6 +164,16 @@ def test_a_file_that_cannot_be_copied_is_named(tmp_path, text, message):
     assert "pullback_adopted.reads" not in sys.modules
 
 
+def test_a_function_that_reads_the_source_raises_when_it_is_called(tmp_path):
+    (tmp_path / "shows.py").write_text(
+        "from inspect import getsource\n\ndef f(t):\n    return t * t\n\ndef show():\n    print(getsource(f))\n"
+    )
+    copy = pb.adopt(tmp_path / "shows.py")
+    assert pb.grad(copy.f)(3.0) == 6.0
+    with pytest.raises(pb.AdoptionError, match=r"shows.py:7 reads source code \(getsource\)"):
+        copy.show()
+
+
 def test_a_file_of_ones_own_is_adopted_by_name_with_those_beside_it(tmp_path, monkeypatch):
     (tmp_path / "marching_main.py").write_text(
         "import marching_flux\n\ndef run(t):\n    return marching_flux.flux(t)[1]\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.external.other_kinds import OTHER_KINDS
 from tests.external.repositories import REPOSITORIES
 
 import pullback as pb
@@ -25,7 +26,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("repository", REPOSITORIES, ids=lambda one: f"{one.name} {one.what}")
+@pytest.mark.parametrize("repository", [*REPOSITORIES, *OTHER_KINDS], ids=lambda one: f"{one.name} {one.what}")
 def test_an_unmodified_program(repository, monkeypatch):
     place = FOLDER / repository.name.partition("/")[2] / repository.folder
     if not place.is_dir():
@@ -39,7 +40,9 @@ def test_an_unmodified_program(repository, monkeypatch):
         pytest.skip(f"{error}")
     try:
         copy, x = repository.program(pb.adopt), repository.at
-        assert np.asarray(copy(x)).tobytes() == np.asarray(original(x)).tobytes()
+        expected = [np.asarray(original(x)).tobytes() for _ in range(2)]  # one that keeps state differs from the first
+        assert [np.asarray(copy(x)).tobytes() for _ in range(2)] == expected
+        assert np.asarray(pb.value_and_grad(copy)(x)[0]).tobytes() == expected[1]
         assert pb.testing.taylor_test(copy, x, step=repository.step).rate >= 1.95
         gradient = pb.grad(copy)(x)
         assert all(np.array_equal(pb.grad(copy, policy=policy)(x), gradient) for policy in POLICIES)

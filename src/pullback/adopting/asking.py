@@ -17,6 +17,7 @@ from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.handles import Handle, type_of, value
 from pullback.recording.recorder import LISTS
 from pullback.recording.tape import RECORDING, Tape
+from pullback.words.errors import AdoptionError
 from pullback.words.structures import map_leaves
 
 
@@ -53,6 +54,14 @@ def classes(given: Any) -> Any:
     if isinstance(given, tuple | list):
         return type(given)(map(classes, given))
     return given if isinstance(given, type) else getattr(given, "stands_for", given)
+
+
+def reads_source(where: str, function: str) -> None:
+    """Raises: the source is not what the copy runs."""
+    raise AdoptionError(
+        f"{where} reads source code ({function}), which is not what the copy runs; adopt the module that computes, or "
+        "mark buffers by hand (pullback port FILE.py)"
+    )
 
 
 def with_lists(function: Any) -> Any:

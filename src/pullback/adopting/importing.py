@@ -16,7 +16,7 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 from pullback.adjoints.loop_code import LOCALS, LOOP
-from pullback.adopting.asking import called, classes, formatted, fresh_attribute, whole_loop, with_lists
+from pullback.adopting.asking import called, classes, formatted, fresh_attribute, reads_source, whole_loop, with_lists
 from pullback.adopting.namespaces import Namespace, answered
 from pullback.adopting.owning import arguments, behind, fresh, leaving, of_module
 from pullback.adopting.rewriting import (
@@ -29,6 +29,7 @@ from pullback.adopting.rewriting import (
     LEAVING,
     OF_MODULE,
     PLAIN_MODULES,
+    READS_SOURCE,
     WITH_LISTS,
     rewritten,
 )
@@ -42,14 +43,13 @@ ROOTS: Final[dict[str, tuple[str, tuple[str, ...] | None]]] = {}
 searched, None for the path of the interpreter."""
 BESIDE: Final = "__pb_beside__"
 """By this name a copy of a file knows the folder in which modules that it imports may stand."""
-ITSELF: Final = ("inspect.getsource", "inspect.getsourcelines", "inspect.getsourcefile")
-"""Functions that read the source of a program."""
 NAMES: Final = {
     LIVE_NAME: LIVE,
     ARGUMENTS: arguments,
     FRESH: fresh,
     FRESH_ATTRIBUTE: fresh_attribute,
     OF_MODULE: of_module,
+    READS_SOURCE: reads_source,
     CALLED: called,
     CLASSES: classes,
     WITH_LISTS: with_lists,
@@ -92,23 +92,8 @@ class AdoptedLoader(SourceFileLoader):
         """The code of the file, rewritten; never from a cache."""
         path = self.get_filename(fullname)
         tree = ast.parse(self.get_data(path), path)
-        _require_adoptable(tree, path)
         code: CodeType = compile(rewritten(tree, path), path, "exec", dont_inherit=True)
         return code
-
-
-def _require_adoptable(tree: ast.Module, path: str) -> None:
-    """Raise :class:`AdoptionError` for a file that reads its own source."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        text = ast.unparse(node.func)
-        opens = text == "open" and node.args and ast.unparse(node.args[0]) == "__file__"
-        if opens or text in ITSELF or text in {name.partition(".")[2] for name in ITSELF}:
-            raise AdoptionError(
-                f"{path}:{node.lineno} reads source code ({text}), which is not what the copy runs; adopt the "
-                "module that computes, or mark buffers by hand (pullback port FILE.py)"
-            )
 
 
 def own_import(

@@ -43,6 +43,10 @@ FORMATTED: Final = "__pb_formatted__"
 LEAVING: Final = "__pb_leaving__"
 PLAIN_MODULES: Final = {"math": "__pb_math__", "cmath": "__pb_cmath__"}
 """Python's own modules of numbers, which are called while no trace is under way: the namespace would cost a call."""
+READS_SOURCE: Final = "__pb_reads_source__"
+READ_SOURCE: Final = ("getsource", "getsourcelines", "getsourcefile", "open")
+ITSELF: Final = frozenset((*READ_SOURCE[:-1], *(f"inspect.{name}" for name in READ_SOURCE[:-1])))
+"""Functions that read the source of a program: they raise when they are called."""
 RESULT: Final = "__pb_result__"
 LISTED: Final = ("numpy", "numpy.linalg", "numpy.fft")
 """Modules whose functions take lists for arrays, and look into these without asking what is in them."""
@@ -266,7 +270,11 @@ class Rewriter(ast.NodeTransformer):
         return _unless_live(node, _call(OF_MODULE, ast.Name(node.id, ast.Load())))
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """A builtin that would ask a tracer for its number."""
+        """A builtin that would ask a tracer for its number, or what reads the source of the program."""
+        text = ast.unparse(node.func) if _name_of(node.func) in READ_SOURCE else ""
+        if text in ITSELF or (text == "open" and node.args and ast.unparse(node.args[0]) == "__file__"):
+            made = _call(READS_SOURCE, ast.Constant(f"{self.file}:{node.lineno}"), ast.Constant(text))
+            return ast.copy_location(made, node)
         module, _, name = meant_by(node.func, self.imported).rpartition(".")
         self.generic_visit(node)
         if self.hidden and _name_of(node.func)[:1].isupper():  # a class, whose __init__ may be nobody's

@@ -217,4 +217,3 @@ class Ordinary:
         if [ct is not None for ct in one.cts[: self.n_active]] != list(stage.entered):
             raise NotStageableError("other cotangents")
         require_equal(found, wanted, "the cotangents")
-

@@ -252,7 +252,6 @@ def _require_result(xs: list[Any], operations: list[Operation], operands: list[A
     require_equal([out._value], [result], "the function")
 
 
-
 def nesting_of(inputs: list[Any]) -> "Nesting":
     """A run that these values enter."""
     level = next_level()

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from pullback.recording.handles import Handle
-from pullback.words.call_sites import calls_here, intern_site, site_code, site_here, site_text
+from pullback.words.call_sites import calls_here, in_adopted_code, intern_site, site_code, site_here, site_text
 from pullback.words.errors import ConversionError, WriteError
 from pullback.words.other_libraries import named_call, remedy
 from pullback.words.sniffs import instruction, of_a_tracer, of_a_write, source
@@ -20,6 +20,15 @@ BUFFER = (
     "which does so by itself"
 )
 """Instead of filling a plain array."""
+_KEPT = (
+    "Keep a mask as an array of its own, np.where(mask, other, x); instead of a subclass of ndarray (np.matrix, "
+    "np.memmap) write a class that has the array as an attribute, np.array(a) for a matrix, and @ for its products"
+)
+STILL_PLAIN = (
+    "in adopted code a plain array here was made outside the trace (make it in the differentiated function), or is of "
+    f"a subclass of ndarray. {_KEPT}"
+)
+"""Instead of filling what is plain in adopted code."""
 NUMBER = (
     "keep it an array: x[i] is a traced scalar, np.sin(x) serves for math.sin(x), x.astype(dtype) for a cast, "
     "np.stack for a list"
@@ -55,7 +64,9 @@ _BY_NAME = {
     "full": f"write np.full_like(a, x), np.full(n, x, like=x), or pnp.full ({PNP})",
     "vectorize": f"{OWN_FUNCTION}, or pnp.vectorize ({PNP})",
     "mgrid": "write np.linspace(start, stop, n), np.arange(n) * step, or take pullback.value(x)",
-    "matrix": "keep a 2-d array: np.atleast_2d(x), and @ for the product of matrices",
+    **dict.fromkeys(
+        ("matrix", "asmatrix", "bmat"), "keep a 2-d array: np.atleast_2d(x), and @ for the product of matrices"
+    ),
     "broadcast": "write np.broadcast_arrays(x, y), or np.broadcast_shapes(x.shape, y.shape)",
     "nditer": "iterate over x.flat, or write it with NumPy functions on the whole array",
     **dict.fromkeys(("ndenumerate", "nested_iters"), "write for i in np.ndindex(x.shape): ... x[i] ..."),
@@ -100,7 +111,7 @@ def rewrite(site: int, otherwise: str) -> str:
     the call not known."""
     operation, text = expression(site)
     if operation.startswith("STORE"):
-        return BUFFER
+        return STILL_PLAIN if in_adopted_code() else BUFFER
     node = _parsed(text)
     if node is None:
         return otherwise
@@ -207,6 +218,11 @@ def advice(error: Exception, innermost: FrameType) -> str | None:
     does not tell that there is one. Raises :class:`ConversionError` where another library has."""
     if isinstance(error, AttributeError):
         return _BY_ATTRIBUTE.get(str(error.name)) if isinstance(error.obj, Handle) else None
+    if type(error) is ValueError and "read-only" in str(error) and in_adopted_code(innermost):
+        raise WriteError(
+            f"plain memory of an array of the trace is written to (at {site_text(intern_site(innermost))}), which does "
+            f"not follow it: np.asarray, masked arrays and other subclasses of ndarray hold plain numbers. {_KEPT}"
+        ) from error
     if not of_a_tracer(error):
         return None
     site, calls = intern_site(innermost), calls_here(innermost)

@@ -128,9 +128,9 @@ def calls_here(innermost: FrameType | None = None) -> list[tuple[str, str]]:
     return calls[::-1]
 
 
-def in_adopted_code() -> bool:
-    """Whether adopted code is among those who call."""
-    frame: FrameType | None = sys._getframe(1)
+def in_adopted_code(innermost: FrameType | None = None) -> bool:
+    """Whether adopted code is among those who call. The frame given is the innermost, else the caller's is."""
+    frame: FrameType | None = innermost or sys._getframe(1)
     while frame is not None and LIVE_NAME not in frame.f_globals:
         frame = frame.f_back
     return frame is not None
