@@ -5,7 +5,6 @@ are written out and go straight to generated callers; everything else dispatches
 """
 
 from collections.abc import Callable, Iterator
-from math import prod
 from sys import _getframe
 from typing import Any
 
@@ -106,7 +105,7 @@ class Tracer(Unconverted):
         return value.dtype if hasattr(value, "dtype") else np.dtype(type(value))
 
     ndim = property(lambda self: len(self.shape), doc="Number of axes.")
-    size = property(lambda self: prod(self.shape), doc="Number of elements.")
+    size = property(lambda self: int(np.prod(self.shape, dtype=np.intp)), doc="Number of elements.")
     itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of an element.")
     nbytes = property(lambda self: self.size * self.itemsize, doc="Bytes of the elements.")
     strides = property(lambda self: layout_of(self).strides, doc="Bytes to step along each axis.")
