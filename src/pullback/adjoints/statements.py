@@ -157,21 +157,21 @@ class Statements(Expressions):
     def stored_in(self, target: ast.Subscript, val: Val) -> list[str]:
         """``a[key] = value``."""
         part = self.target(target, val)
-        if val.kind.rank:
-            self.shapes(part, val)
-        elif val.active and part.kind.rank > 1:
-            raise RefusedError("a number is written into a part of several axes")
         self.say(f"{part.text} = {val.text}")
         self.written(target.value.id, val)  # type: ignore[attr-defined]
         return self.set_back(target, part, val)
 
     def target(self, target: ast.Subscript, val: Val) -> Val:
-        """The part of an array that is written."""
+        """The part of an array that is written, which has room for the value."""
         name = target.value.id  # type: ignore[attr-defined]  # as every candidate
         part = self.part(target)
         if part.kind.level == WHOLE:
             raise RefusedError(f"{name}, an array of integers, is written")
         self.bind(name, Kind(max(part.kind.level, val.kind.level, PLAIN), self.known[name].rank))
+        if val.kind.rank:
+            self.shapes(part, val)
+        elif val.active and part.kind.rank > 1:
+            raise RefusedError("a number is written into a part of several axes")
         return part
 
     def written(self, name: str, val: Val) -> None:
@@ -210,10 +210,6 @@ class Statements(Expressions):
             return self.stored_in(target, made)
         val = self.expr(value)
         part = self.target(target, val)
-        if val.kind.rank:
-            self.shapes(part, val)
-        elif val.active and part.kind.rank > 1:
-            raise RefusedError("a number is written into a part of several axes")
         if isinstance(op, ast.Add | ast.Sub):
             self.say(f"{part.text} {symbol}= {val.text}")
             self.written(target.value.id, val)  # type: ignore[attr-defined]

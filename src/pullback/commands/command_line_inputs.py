@@ -10,7 +10,7 @@ import inspect
 import pickle
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -98,10 +98,7 @@ def bind(function: FileFunction, values: Mapping[str, Any]) -> tuple[Any, ...]:
             f"{function.name} does not tell its parameters ({error}); wrap it in a def that names them"
         ) from error
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    names = [p.name for p in positional]
-    unknown = [name for name in values if name not in names]
-    if unknown:
-        raise InputFileError(f"{function.name} has no parameter {unknown[0]!r}; it takes {', '.join(names) or 'none'}")
+    _require_known(function, values, [p.name for p in positional])
     missing = [p.name for p in positional if p.name not in values and p.default is p.empty]
     if missing:
         raise InputFileError(
@@ -110,12 +107,17 @@ def bind(function: FileFunction, values: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(values.get(p.name, p.default) for p in positional)
 
 
-def places(function: FileFunction, args: tuple[Any, ...], names: Sequence[str]) -> tuple[int, ...]:
-    """Where the named parameters stand; without names, the first argument that is floating or complex."""
-    known = list(inspect.signature(function.function).parameters)[: len(args)]
+def _require_known(function: FileFunction, names: Iterable[str], known: Sequence[str]) -> None:
+    """Raise :class:`InputFileError` for a name that is none of the parameters."""
     unknown = [name for name in names if name not in known]
     if unknown:
         raise InputFileError(f"{function.name} has no parameter {unknown[0]!r}; it takes {', '.join(known) or 'none'}")
+
+
+def places(function: FileFunction, args: tuple[Any, ...], names: Sequence[str]) -> tuple[int, ...]:
+    """Where the named parameters stand; without names, the first argument that is floating or complex."""
+    known = list(inspect.signature(function.function).parameters)[: len(args)]
+    _require_known(function, names, known)
     if names:
         return tuple(known.index(name) for name in names)
     inexact = [k for k, value in enumerate(args) if any(leaf.dtype.kind in "fc" for leaf in arrays_of(value))]

@@ -58,6 +58,4 @@ def _with_symbols(record: Any, by_number: dict[int, Any]) -> Any:
     form = FORMS[record[0]]
     if not form.saved:
         return record
-    first = 1 + len(form.active)
-    last = first + len(form.saved)
-    return (*record[:first], *(valued(x, by_number) for x in record[first:last]), *record[last:])
+    return form.with_saved(record, [valued(x, by_number) for x in form.saved_values(record)])

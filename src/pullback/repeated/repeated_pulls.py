@@ -200,12 +200,10 @@ def layout_of_tape(tape: Tape, seeds: tuple[Any, ...], values: list[Any]) -> Lay
         form = FORMS[record[0]]  # type: ignore[index]  # a tape that is pulled again has all its records
         if form.wide or (form.saved and not form.rules):
             return None
-        first = 1 + len(form.active)
-        last = first + len(form.saved)
+        told: Any = record
         try:
-            told: Any = record
-            if first < last:
-                told = (*told[:first], *map(held, told[first:last]), *told[last:])
+            if form.saved:
+                told = form.with_saved(told, map(held, form.saved_values(told)))
         except AttributeError:
             return None
         records.append(told[:-1])

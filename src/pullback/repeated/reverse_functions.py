@@ -145,9 +145,7 @@ def with_held(record: Any, instead: Callable[[Any], Any]) -> Any:
             raise NotStageableError(f"{form.name} holds no array")
         return instead(value)
 
-    first = 1 + len(form.active)
-    last = first + len(form.saved)
-    return (*record[:first], *map(held, record[first:last]), *record[last:])
+    return form.with_saved(record, map(held, form.saved_values(record)))
 
 
 def _require_same(made: Reverse, tape: Tape, specs: dict[int, ArraySpec], slots: list[Any]) -> None:

@@ -220,9 +220,7 @@ class Replayer:
             return (*record[:2], *self.residuals.pop(ident)["held"], record[-1])
         if not form.saved:
             return record
-        start = 1 + len(form.active)
-        saved = tuple(self._saved(name, ident, entry, arguments) for name in form.saved)
-        return (*record[:start], *saved, *record[start + len(saved) :])
+        return form.with_saved(record, [self._saved(name, ident, entry, arguments) for name in form.saved])
 
     def _saved(self, name: str, ident: int, entry: Entry, arguments: list[Any]) -> Any:
         prim = entry.form.primitive

@@ -5,7 +5,7 @@ A form says which rules apply, which values a record holds, and in which places.
 its form in :data:`FORMS`; the table only grows, so opcodes stay good for every tape.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Any
 
@@ -96,6 +96,11 @@ class Form:
         """The values a record holds, in the order of ``saved``."""
         start = 1 + len(self.active)
         return record[start : start + len(self.saved)]
+
+    def with_saved(self, record: tuple[Any, ...], values: Iterable[Any]) -> tuple[Any, ...]:
+        """The record with other values in the places of ``saved``."""
+        start = 1 + len(self.active)
+        return (*record[:start], *values, *record[start + len(self.saved) :])
 
 
 def new_form(

@@ -182,9 +182,7 @@ class Compressed:
             out, push = linearize(self.f, *self.primals)
         else:
             out, push = self.f(*self.primals), lambda several: [jvp(self.f, self.primals, one)[1] for one in several]
-        outs = self._checked(out, pattern)
-        rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
-        data = np.zeros(pattern.nnz, _dtype(outs, self.arguments))
+        outs, rows, data = self._empty(out, pattern)
         for entries, seeds in _by_colour(colours[pattern.indices], colours, outs.size + self.arguments.size):
             tangents = push([_split(seed, self.arguments) for seed in seeds])
             for places, tangent in zip(entries, tangents, strict=True):
@@ -194,9 +192,7 @@ class Compressed:
     def _by_rows(self, pattern: Any, colours: NDArray[np.int64]) -> tuple[NDArray[Any], Leaves]:
         """The entries by one pull for each colour of the rows, and the leaves of the output."""
         out, pull = vjp(self.f, *self.primals, policy=self.policy)
-        outs = self._checked(out, pattern)
-        rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
-        data = np.zeros(pattern.nnz, _dtype(outs, self.arguments))
+        outs, rows, data = self._empty(out, pattern)
         for entries, seeds in _by_colour(colours[rows], colours, pull.seed_bytes // 8):
             cotangents = pull([_split(seed, outs) for seed in seeds])
             for places, cts in zip(entries, cotangents, strict=True):
@@ -204,8 +200,9 @@ class Compressed:
         pull.close()
         return data, outs
 
-    def _checked(self, out: Any, pattern: Any) -> Leaves:
-        """The leaves of the output. Raises :class:`StructureError` where the pattern has another shape."""
+    def _empty(self, out: Any, pattern: Any) -> tuple[Leaves, NDArray[np.int64], NDArray[Any]]:
+        """The leaves of the output; the row of each entry, and zeros in its place. Raises :class:`StructureError` where
+        the pattern has another shape."""
         outs = leaves_of(out)
         _refuse(outs, "the output", self.where)
         if pattern.shape != (outs.size, self.arguments.size):
@@ -214,7 +211,8 @@ class Compressed:
                 f"{(outs.size, self.arguments.size)}: elements of the output by elements of the arguments; give one of "
                 "that shape, or None to have it found"
             )
-        return outs
+        rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+        return outs, rows, np.zeros(pattern.nnz, _dtype(outs, self.arguments))
 
     def _require_complete(self, result: Any, outs: Leaves) -> None:
         """Compare J v with ``jvp`` along a random v. Where they differ, raise :class:`StructureError` with an entry

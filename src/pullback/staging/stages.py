@@ -98,10 +98,8 @@ class Stage:
             if record[0] == CAPTURE.opcode:
                 record = (record[0], outer[record[1]], *record[2:])  # noqa: PLW2901
             elif form.saved:
-                first = 1 + len(form.active)
-                last = first + len(form.saved)
-                held = [valued(x, by_number) for x in record[first:last]]
-                record = (*record[:first], *held, *record[last:])  # noqa: PLW2901
+                held = [valued(x, by_number) for x in form.saved_values(record)]
+                record = form.with_saved(record, held)  # noqa: PLW2901
             tape.records.append(record)
         tape.n_inputs, tape.collective = self.n_inputs, self.collective
         return tape

@@ -114,13 +114,19 @@ class Folder:
         return Path(f"{self.path}{_LOCK}")
 
 
+def file_system(url: str) -> tuple[Any, str]:
+    """The file system behind an fsspec URL, and the path in it."""
+    fsspec = optional_library("fsspec", f"the directory {url} is a URL, which needs fsspec", extra="fsspec")
+    files, path = fsspec.core.url_to_fs(url)
+    return files, path
+
+
 def folder_in(directory: Any, files: Files | None, rank: str) -> Folder:
     """A folder in ``directory`` that is yet to be made: a path, an fsspec URL, or None for the system's temporary
     directory. Its name says the ``rank``, the process, and is like no other's."""
     where = gettempdir() if directory is None else os.fspath(directory)
     if files is None and "://" in where:
-        fsspec = optional_library("fsspec", f"the directory {where} is a URL, which needs fsspec", extra="fsspec")
-        files, where = fsspec.core.url_to_fs(where)
+        files, where = file_system(where)
         files = None if getattr(files, "local_file", False) else files  # of this machine: with locks
     name = f"{PREFIX}{f'rank{rank}-' if rank else ''}{os.getpid()}-{uuid4().hex[:12]}"
     if files is not None:

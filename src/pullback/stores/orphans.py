@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from pullback.stores.folders import PREFIX
+from pullback.stores.folders import PREFIX, file_system
 from pullback.words.errors import PolicyError
-from pullback.words.optional_libraries import optional_library
 
 
 def remove_orphans(directory: str, older_than_seconds: float, *, files: Any = None) -> list[str]:
@@ -44,8 +43,7 @@ def remove_orphans(directory: str, older_than_seconds: float, *, files: Any = No
     if isinstance(older_than_seconds, bool) or not older_than_seconds >= 0:
         raise PolicyError(f"older_than_seconds= takes a number from 0 on, got {older_than_seconds!r}")
     if files is None:
-        fsspec = optional_library("fsspec", f"the directory {directory} is a URL, which needs fsspec", extra="fsspec")
-        files, directory = fsspec.core.url_to_fs(directory)
+        files, directory = file_system(directory)
         if getattr(files, "local_file", False):
             raise PolicyError(
                 f"{directory} is a directory of this machine, where the next run removes what killed ones have left; "

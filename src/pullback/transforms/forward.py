@@ -117,9 +117,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     site = site_here()
     if not (type(primals) is type(tangents) is tuple and len(primals) == len(tangents)):
         one_for_each(f"jvp at {site_text(site)}", primals, tangents)
-    tape = Tape(next_level(), KINDS)
-    tape.mode = FORWARD
-    tape.tangents = Tangents(tape)
+    tape = _forward_tape()
     args, inputs = [], []
     for k, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
         pairs, definition = _paired(k, primal, tangent, site)
@@ -138,10 +136,16 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     return (*_told(out, tape), *([map_leaves(lambda leaf: lowered(leaf, tape), aux)] if has_aux else []))
 
 
+def _forward_tape() -> Tape:
+    tape = Tape(next_level(), KINDS)
+    tape.mode = FORWARD
+    tape.tangents = Tangents(tape)
+    return tape
+
+
 def _called(f: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> list[Any] | None:
     """Value and tangent by the stage of a call that has come before; None where there is none."""
-    # Imported here as above.
-    from pullback.called.called_derivatives import called  # noqa: PLC0415
+    from pullback.called.called_derivatives import called  # noqa: PLC0415 - as above
 
     return called("tangent", f, (*primals, *tangents), _both, lambda: list(jvp(f, primals, tangents)))
 
@@ -157,9 +161,7 @@ def tangents_within(
 ) -> list[Any]:
     """The tangents of the leaves of ``f`` that carry derivatives, None where there is none, in the trace around, whose
     values the ``leaves`` and their ``tangents`` are. The ``arguments`` of ``f`` are made of the leaves."""
-    tape = Tape(next_level(), KINDS)
-    tape.mode = FORWARD
-    tape.tangents = Tangents(tape)
+    tape = _forward_tape()
     try:
         with Tracing(tape):
             out = f(*arguments([_entered(tape, x, t) for x, t in zip(leaves, tangents, strict=True)]))

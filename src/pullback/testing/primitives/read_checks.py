@@ -63,9 +63,14 @@ def _results(call: Call, use: Use, values: dict[str, Any]) -> Any:
         return None
 
 
-def _changes_after_another_forward(call: Call, use: Use) -> bool:
+def _evaluated(call: Call, use: Use) -> tuple[Any, Any]:
+    """What the forward gives, and what the rule then does."""
     evaluation = evaluate(call.primitive, call.operands, call.params)
-    before = _results(call, use, environment(call, evaluation, use))
+    return evaluation, _results(call, use, environment(call, evaluation, use))
+
+
+def _changes_after_another_forward(call: Call, use: Use) -> bool:
+    evaluation, before = _evaluated(call, use)
     try:
         evaluate(call.primitive, tuple(nearby(v) for v in call.operands), call.params)
         changed = not same_bits(before, _results(call, use, environment(call, evaluation, use)))
@@ -75,8 +80,7 @@ def _changes_after_another_forward(call: Call, use: Use) -> bool:
 
 
 def _changes_when_overwritten(call: Call, use: Use) -> bool:
-    evaluation = evaluate(call.primitive, call.operands, call.params)
-    before = _results(call, use, environment(call, evaluation, use))
+    evaluation, before = _evaluated(call, use)
     values = environment(call, evaluation, use)
     others = (*evaluation.operands, *evaluation.outputs, *evaluation.residuals.values())
     with poisoned(v for v in others if isinstance(v, np.ndarray) and _can_be_written(v)):
@@ -93,8 +97,7 @@ def _can_be_written(array: NDArray[Any]) -> bool:
 
 def _captured_reads(call: Call, use: Use) -> Iterator[str]:
     """Where the arrays are that the rule reaches through a closure, a global or a default, and really reads."""
-    evaluation = evaluate(call.primitive, call.operands, call.params)  # what the forward leaves behind, it leaves now
-    before = _results(call, use, environment(call, evaluation, use))
+    evaluation, before = _evaluated(call, use)  # what the forward leaves behind, it leaves now
     for path, array in captured_arrays(use.rule.fn):
         with overwritten(array) as done:
             after = _results(call, use, environment(call, evaluation, use)) if done else before
