@@ -200,8 +200,8 @@ def test_an_array_that_the_body_changes_is_found_under_a_policy():
 def test_what_is_read_is_looked_at_again_and_the_body_goes_on_where_it_differs(rested, monkeypatch, policy):
     kept = []
 
-    def hold(reads, hold=proofs.Reads.hold):
-        kept.append(hold(reads))
+    def hold(reads, *looked_up, hold=proofs.Reads.hold):
+        kept.append(hold(reads, *looked_up))
         return kept[-1] and len(kept) % 7 != 4
 
     monkeypatch.setattr(proved_pass, "CHECKED", 10)

@@ -7,8 +7,9 @@ import pytest
 
 import pullback as pb
 from pullback.bodies.proofs import Proof
-from pullback.bodies.same_again import NotTheSameError
+from pullback.bodies.same_again import NotTheSameError, Reads
 from pullback.bodies.told_operands import ITSELF, Followed
+from pullback.loops import straight_steps
 
 N = 60
 U, C = np.linspace(0.1, 0.9, 5), np.linspace(-0.5, 0.5, 5)
@@ -113,6 +114,64 @@ def test_what_the_number_tells_is_computed_without_the_body(proved, make, policy
 def test_what_the_number_decides_otherwise_is_asked_of_the_body(proved, make, policy):
     assert gradients(make, policy, "numpy") == gradients(make, policy, "off")
     assert not any(proved)
+
+
+PAIR = ROWS, 2.0
+LOOKED_UP = {
+    "alone": (lambda k, u, c: u + 0.01 * ROWS[k] * c, True),
+    "twice": (lambda k, u, c: u * np.cos(ROWS[k]) + ROWS[k] * c, True),
+    "in a function": (lambda k, u, c: u + looked_up_in(ROWS, k) * c, True),
+    "by its shape": (lambda k, u, c: u + ROWS[k] * c / ROWS.shape[0], True),
+    "a row of its own": (lambda k, u, c: u + ROWS[k] * c + ROWS[3], False),
+    "its sum": (lambda k, u, c: u + ROWS[k] * c * np.sum(ROWS), False),
+    "its own sum": (lambda k, u, c: u + ROWS[k] * c * ROWS.sum(), False),
+    "turned": (lambda k, u, c: u + ROWS[k] * c * ROWS.T[0, 0], False),
+    "joined": (lambda k, u, c: u + ROWS[k] * c * np.concatenate((ROWS, ROWS))[4], False),
+    "in a function that sums": (lambda k, u, c: u + ROWS[k] * c * added_up_in(ROWS), False),
+    "in a tuple": (lambda k, u, c: u + PAIR[0][k] * c, False),
+}
+
+
+def looked_up_in(rows, k):
+    return rows[k]
+
+
+def added_up_in(rows):
+    return np.sum(rows)
+
+
+@pytest.mark.parametrize("what", LOOKED_UP)
+def test_an_array_of_which_the_number_tells_all_that_is_read_is_not_compared(monkeypatch, what):
+    body, alone = LOOKED_UP[what]
+    found = []
+
+    def repeats(self, *args, ordinary=Proof.repeats):
+        given = ordinary(self, *args)
+        found.extend([any(x is ROWS for x, *_ in self.looked_up)] if given else [])
+        return given
+
+    monkeypatch.setattr(Proof, "repeats", repeats)
+    make = lambda c: lambda k, u: body(k, u, c)  # noqa: E731
+    assert gradients(make, pb.SaveAll(), "numpy") == gradients(make, pb.SaveAll(), "off")
+    assert {*found} == {alone}
+
+
+def test_what_another_thread_writes_to_rows_is_read_by_the_steps_after(monkeypatch):
+    rows, asked = np.arange(1.0, N + 1.0), []
+
+    def hold(reads, *looked_up, ordinary=Reads.hold):
+        asked.append(any(x is rows for part in looked_up for x, *_ in part))
+        if asked.count(True) == 4:
+            rows[:] = 0.0
+        return ordinary(reads, *looked_up)
+
+    monkeypatch.setattr(straight_steps, "CHECKED", 10)
+    monkeypatch.setattr(Reads, "hold", hold)
+    gradient = pb.grad(lambda c: pb.fori_loop(0, N, lambda k, u: u + c * rows[k], 0.0, staging="numpy"))
+    found = float(gradient(2.0))
+    sums = [float(k * (k + 1) // 2) for k in range(N + 1)]
+    assert asked.count(True) > 4
+    assert found in sums[20:-10]
 
 
 def test_rows_of_a_scan(proved):

@@ -46,9 +46,13 @@ class Proof:
     """The places of those that differ from step to step, with what they are by its number; None while the body is to be
     followed to tell."""
 
+    looked_up: list[Any] = field(factory=list, init=False)
+    """The arrays, with their kinds, of which the body reads what is told by the number of the step, and nothing else:
+    so each step has what they hold then."""
+
     def begins(self) -> None:
         """Other steps may have been run since."""
-        self.reads = self.values = None
+        self.reads, self.values, self.looked_up = None, None, []
 
     @property
     def follows(self) -> bool:
@@ -79,6 +83,9 @@ class Proof:
             self.why = str(error)
             return None
         self.told = followed.told
+        if followed.read is not None:
+            arrays = [array for array, _ in (*self.reads.arrays, *self.reads.hashed)]  # type: ignore[union-attr]
+            self.looked_up = [(x, x.shape, x.strides, x.dtype) for x in arrays if id(x) not in followed.read]
         return carry, y
 
     def repeats(self, number: int, values: list[Any], constants: list[Any]) -> bool:
@@ -91,14 +98,16 @@ class Proof:
             self.met = constants
             self._read()
         elif self.told is not None:
-            wanted = self.constants(number) if self.reads.hold() and _are_same(values, before) else None
+            holds = self.reads.hold(self.looked_up) and _are_same(values, before)
+            wanted = self.constants(number) if holds else None
             if wanted is not None and len(constants) == len(wanted) and all(map(same_content, wanted, constants)):
                 return True
             self.why = "it changes what it reads"
         return False
 
-    def constants(self, number: int) -> list[Any] | None:
-        """The plain operands of a step; None where it has to be run to tell."""
+    def constants(self, number: int, *, kept: bool = False) -> list[Any] | None:
+        """The plain operands of a step, for who ``kept`` them copied from the user's arrays; None where the step has to
+        be run to tell."""
         if not self.told:
             return self.met
         made = list(self.met)
@@ -107,24 +116,16 @@ class Proof:
                 value = told(number)
             except Exception:  # noqa: BLE001 - the body will say it at its own place
                 return None
-            if type(value) is not type(made[place]) or (type(value) is int and not -MOST < value < MOST):
+            kind = type(value)
+            if kind is not type(made[place]) or (kind is int and not -MOST < value < MOST):
                 return None
-            made[place] = value
+            made[place] = faithful_copy(value) if kept and kind is np.ndarray else value
         return made
 
     @property
     def fixed(self) -> list[Any] | None:
         """The plain operands of every step; None where they differ."""
         return None if self.told else self.met
-
-    def kept(self, number: int) -> list[Any] | None:
-        """The plain operands of a step for who keeps them: what lies in the user's arrays is copied."""
-        constants = self.constants(number)
-        if constants is not None:
-            for place, _ in self.told or ():
-                if type(constants[place]) is np.ndarray:
-                    constants[place] = faithful_copy(constants[place])
-        return constants
 
     def _read(self) -> None:
         code = getattr(self.body, "__code__", None)

@@ -57,6 +57,9 @@ class Followed:
     constants: Sequence[Any]
     told: list[tuple[int, Told]] = field(factory=list, init=False)
     """The places of those that depend on the number of the step, each with what it is."""
+    read: set[int] | None = field(factory=set, init=False)
+    """The ids of plain arrays of which more is asked than the part that the number tells; None where that cannot be
+    said."""
 
     def call(self, f: Any, args: Sequence[Any], tags: Sequence[Told | None]) -> Any:
         """What a function returns, of which nothing but its operations' operands depends on the number. Raises
@@ -64,9 +67,21 @@ class Followed:
         if not FOLLOWS:
             raise NotTheSameError("the instructions of this version of Python are not followed")
         value, tag = _Frame(self, f, args, tags).run()
+        self.reads((value,))
         if tag is not None:
             raise NotTheSameError("what it returns depends on the number of the step alone")
         return value
+
+    def reads(self, values: Sequence[Any]) -> None:
+        """Something is asked of these values, and of what they hold."""
+        for value in values:
+            if isinstance(value, np.ndarray):
+                if self.read is not None:
+                    self.read.add(id(value))
+            elif type(value) is tuple:
+                self.reads(value)
+            elif not isinstance(value, (*_UNCHANGING, slice)):
+                self.read = None
 
     def meets(self, compute: Callable[[], Any], tags: list[Told | None]) -> Any:
         """What an operation on handles gives: it takes one plain operand, the one that is told."""
@@ -106,15 +121,18 @@ class _Frame:
     def push(self, value: Any, tag: Told | None = None) -> None:
         self.stack.append((value, tag))
 
-    def pop(self, n: int) -> tuple[list[Any], list[Told | None]]:
-        """The topmost values, the last pushed last, and their tags."""
+    def pop(self, n: int, *, reads: bool = True) -> tuple[list[Any], list[Told | None]]:
+        """The topmost values, the last pushed last, and their tags. ``reads`` says that something is asked of them."""
         found = self.stack[len(self.stack) - n :]
         del self.stack[len(self.stack) - n :]
-        return [value for value, _ in found], [tag for _, tag in found]
+        values = [value for value, _ in found]
+        if reads:
+            self.whole.reads(values)
+        return values, [tag for _, tag in found]
 
-    def apply(self, function: Callable[..., Any], n: int) -> None:
+    def apply(self, function: Callable[..., Any], n: int, *, reads: bool = True) -> None:
         """The topmost values are put in the place of what a function gives for them."""
-        values, tags = self.pop(n)
+        values, tags = self.pop(n, reads=reads)
         if function in _IN_PLACE:
             _refuse_writing(values[0])
         if not any(tags):
@@ -128,7 +146,7 @@ class _Frame:
         (container, _), (_, told) = self.stack[-2:]
         if told is not None and type(container) is not np.ndarray:
             raise NotTheSameError("the number of the step chooses from what is no plain array")
-        self.apply(operator.getitem, 2)
+        self.apply(operator.getitem, 2, reads=told is None)
 
     def store(self, _: Any) -> None:
         (value, container, key), tags = self.pop(3)
@@ -156,12 +174,14 @@ class _Frame:
             self.push(_NULL)
         if tag is not None and one.argval not in _SHAPES:
             raise NotTheSameError(f"it asks what depends on the number of the step for .{one.argval}")
+        if isinstance(value, np.ndarray) and one.argval not in _SHAPES:
+            self.whole.reads((value,))
         self.push(getattr(value, one.argval))
 
     def call(self, one: Any) -> None:
-        values, tags = self.pop(one.arg)
+        values, tags = self.pop(one.arg, reads=False)
         names, self.names = self.names, ()
-        called, of_called = self.pop(2)
+        called, of_called = self.pop(2, reads=False)
         function = called[called[0] is _NULL]
         if any(of_called) or not (called[0] is _NULL or called[1] is _NULL):
             raise NotTheSameError("the number of the step decides what is called")
@@ -171,7 +191,9 @@ class _Frame:
             if names or hasattr(function, "__wrapped__"):
                 raise NotTheSameError("a function within it is called by names, or stands for another one")
             self.push(*_Frame(self.whole, function, values, tags).run())
-        elif not any(tags):
+            return
+        self.whole.reads(values)
+        if not any(tags):
             for place in (keywords.get("out"), *values[_n_read(function) : n]):
                 _refuse_writing(place)
             self.push(function(*values[:n], **keywords))
@@ -203,6 +225,7 @@ class _Frame:
         value, tag = self.stack.pop()
         if tag is not None:
             raise NotTheSameError("what depends on the number of the step is unpacked")
+        self.whole.reads(() if type(value) is tuple else (value,))
         parts = tuple(value)
         if len(parts) != one.arg:
             raise NotTheSameError("another number of values is unpacked")
@@ -289,7 +312,7 @@ _STEPS: Final[dict[str, Callable[[_Frame, Any], Any]]] = {
     "LOAD_FAST_LOAD_FAST": _Frame.load_both,
     "LOAD_GLOBAL": _Frame.load_global,
     "LOAD_METHOD": _Frame.member,
-    "POP_TOP": lambda frame, _: frame.pop(1),
+    "POP_TOP": lambda frame, _: frame.pop(1, reads=False),
     "PUSH_NULL": lambda frame, _: frame.push(_NULL),
     "STORE_FAST": _Frame.keep,
     "STORE_FAST_LOAD_FAST": _Frame.keep_and_load,

@@ -268,11 +268,11 @@ def recorded_on(
     reached, and the state there; ``state`` is emptied. ``told`` is the block that hears of what NumPy warns of."""
     kind, values, proof = proved.kind, proved.values, proved.proof
     stage, verifier, compares, lower = kind.stage, steps.verifier, steps.verifier.compares, steps.lower
-    reads, first = proof.reads, k
+    reads, first, looked_up = proof.reads, k, () if compares else proof.looked_up  # who comes again meets the same
     function, places, closed = usable(stage.record).function, kind.work.of(stage.record), stage.closed
     (buffers, makers), plan, left, before, fixed = places, stage.record.plan, 0, state, proof.fixed
     try:
-        while k < stop and (k == first or reads.hold()):  # type: ignore[union-attr]  # of what holds
+        while k < stop and (k == first or reads.hold(looked_up)):  # type: ignore[union-attr]  # of what holds
             if not left:
                 left = n_in_slab(plan, stop - k)
                 fresh = in_slab(plan, makers, left) if left else makers
@@ -280,7 +280,7 @@ def recorded_on(
             left -= min(left, end - k)
             with told:
                 for step in range(k, end):
-                    constants = proof.kept(step + lower) if fixed is None else fixed
+                    constants = proof.constants(step + lower, kept=True) if fixed is None else fixed
                     if constants is None:
                         return step, list(state)
                     returned, slots = function(state, values, constants, buffers, fresh)
