@@ -406,12 +406,19 @@ def test_cotangents_of_a_trace_around_under_a_policy(adopted):
     np.testing.assert_array_equal(pb.grad(outer)(0.4), expected)
 
 
+def trapped(f, x):
+    with pb.trap("nan"):
+        return pb.grad(f)(x)
+
+
 @pytest.mark.filterwarnings("ignore:.*nothing is saved:pullback.PolicyWarning")
 @pytest.mark.parametrize(
     ("derivative", "why"),
     [
         (lambda f: pb.grad(f, policy=pb.Keep("sin"))(X[:5, :5]), "the policy decides of values within steps"),
         (lambda f: pb.hvp(f, (X[:5, :5],), (X[:5, :5],)), "it is in a derivative within another one"),
+        (lambda f: pb.jvp(f, (X[:5, :5],), (X[:5, :5],)), "forward mode takes the tangent of each operation"),
+        (lambda f: trapped(f, X[:5, :5]), "a trap looks at each operation"),
         (lambda f: pb.grad(f)(X[:5, :5]), ""),
     ],
 )

@@ -61,9 +61,15 @@ HELD: Final = _measured()
 
 def joining() -> Any:
     """The trace under way, where a loop may be one record of it: a step of a loop function, too. Why not, where that is
-    by its policy or by what is around it; None where there is none, or somebody looks at each operation."""
+    by its policy, or by who looks at each operation; None where there is no trace, or one of another kind."""
     tape = innermost(follows=True)
-    if tape is None or not tape.joins or tape.mode not in (RECORDING, REPLAYABLE) or tape.trap is not None:
+    if tape is None:
+        return None
+    if tape.trap is not None:
+        return "a trap looks at each operation"
+    if tape.tangents is not None:
+        return "forward mode takes the tangent of each operation"
+    if not tape.joins or tape.mode not in (RECORDING, REPLAYABLE):
         return None
     if tape.outer is not None:
         return "it is in a derivative within another one"
