@@ -1,5 +1,5 @@
 """One test for each row of the table of writes and aliases that other systems get wrong: the derivative is that of
-what NumPy computes."""
+what NumPy computes. Rows that are right answers alone stand in ``test_writes_snippets``."""
 
 import math
 
@@ -20,53 +20,24 @@ def slope(f):
     return found.tolist()
 
 
-def test_row_an_element_is_written():
-    def f(x):
-        y = x * 1
-        y[0] = 5
-        return y**2
-
-    assert slope(f) == [0, 4, 6]
-
-
-def test_row_the_argument_itself_is_written():
-    def f(x):
-        x[0] = 9
-        return x**2
-
-    assert slope(f) == [0, 4, 6]
-
-
-def test_row_a_plain_buffer_is_refused_by_element_and_filled_where_it_is_traced():
+def test_row_a_plain_buffer_filled_by_element_is_refused():
     def plain(x):
         y = np.zeros(3)
         y[0] = x[0]
         return x * y
 
-    def like(x):
-        y = np.zeros_like(x)
-        y[0] = x[0]
-        return x * y
-
     with pytest.raises(PullbackError, match="zeros_like"):
         slope(plain)
-    assert slope(like) == [2, 0, 0]
 
 
-def test_row_a_plain_buffer_is_refused_whole_and_filled_where_it_is_traced():
+def test_row_a_plain_buffer_filled_whole_is_refused():
     def plain(x):
         y = np.zeros(3)
         y[:] = x
         return x * y
 
-    def like(x):
-        y = np.zeros_like(x)
-        y[:] = x
-        return x * y
-
     with pytest.raises(PullbackError, match="zeros_like"):
         slope(plain)
-    assert slope(like) == [2, 4, 6]
 
 
 def test_row_an_object_array_filled_by_element():
@@ -79,57 +50,14 @@ def test_row_an_object_array_filled_by_element():
     assert slope(f) == [2, 4, 6]
 
 
-def test_row_a_traced_array_is_increased_in_place():
-    def f(x):
-        y = x * 1
-        y += x
-        return y**2
-
-    assert slope(f) == [8, 16, 24]
-
-
-def test_row_a_plain_array_increased_in_place_is_refused_and_a_traced_one_is_not():
+def test_row_a_plain_array_increased_in_place_is_refused():
     def plain(x):
         y = np.ones(3)
         y += x
         return y**2
 
-    def like(x):
-        y = np.ones_like(x)
-        y += x
-        return y**2
-
     with pytest.raises(PullbackError, match=r"would drop the derivative; make the buffer with np\..*like"):
         slope(plain)
-    assert slope(like) == [4, 6, 8]
-
-
-def test_row_a_write_through_a_view():
-    def f(x):
-        y = x * 1
-        v = y[:2]
-        v *= 3
-        return y**2
-
-    assert slope(f) == [18, 36, 6]
-
-
-def test_row_out_of_a_ufunc():
-    def f(x):
-        y = np.empty_like(x)
-        np.multiply(x, 2, out=y)
-        return x * y
-
-    assert slope(f) == [4, 8, 12]
-
-
-def test_row_add_at():
-    def f(x):
-        y = np.zeros_like(x)
-        np.add.at(y, [0, 0], x[:2])
-        return x * y
-
-    assert slope(f) == [4, 1, 0]
 
 
 def test_row_a_captured_constant_is_changed_after_its_use():
@@ -140,15 +68,6 @@ def test_row_a_captured_constant_is_changed_after_its_use():
         return y
 
     assert slope(f) == [2, 2, 2]
-
-
-def test_row_a_saved_output_is_changed():
-    def f(x):
-        y = np.exp(x)
-        y += 1
-        return y
-
-    np.testing.assert_array_equal(slope(f), np.exp(V))
 
 
 def test_row_fill_sort_flat_and_shape():
