@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.programs.loops_and_marks import looped, unknown
 from tests.programs.policies import X, same_everywhere
 from tests.programs.stages import programs
 from tests.programs.step_programs import PROGRAMS
@@ -17,14 +18,6 @@ from pullback.machine.simulator import simulate
 from pullback.policies.run_again import RunAgain
 
 POINTS = np.linspace(0.1, 2.0, 100)
-
-
-def looped(x):
-    return np.sum(pb.fori_loop(0, 50, lambda k, u: u + 0.1 * np.sin(u) * np.exp(-u * k), np.abs(x)) ** 2)
-
-
-def unknown(x):
-    return np.sum(pb.while_loop(lambda u: np.sum(pb.value(u)) < 400, lambda u: u * 1.02 + 0.01 * np.sin(u), x) ** 2)
 
 
 def marked(x):

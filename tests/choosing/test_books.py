@@ -10,16 +10,13 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
+from tests.programs.loops_and_marks import looped
 
 import pullback as pb
 from pullback.choosing import books, budget_pool
 from pullback.choosing.budget_pool import Asked
 
 X = np.linspace(0.1, 2.0, 100)
-
-
-def looped(x):
-    return np.sum(pb.fori_loop(0, 50, lambda k, u: u + 0.1 * np.sin(u) * np.exp(-u * k), np.abs(x)) ** 2)
 
 
 class Other:

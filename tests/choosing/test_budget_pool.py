@@ -7,16 +7,12 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from tests.programs.loops_and_marks import marked, plain, two_loops, unknown
+from tests.programs.loops_and_marks import looped, marked, plain, two_loops, unknown
 
 import pullback as pb
 from pullback.choosing.budget_pool import Asked, Shares
 
 X = np.linspace(0.1, 2.0, 100)
-
-
-def looped(x):
-    return np.sum(pb.fori_loop(0, 50, lambda k, u: u + 0.1 * np.sin(u) * np.exp(-u * k), np.abs(x)) ** 2)
 
 
 def alone(x):

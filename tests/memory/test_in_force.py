@@ -6,6 +6,7 @@ from contextvars import copy_context
 
 import numpy as np
 import pytest
+from tests.programs.loops_and_marks import nested_gradients
 
 import pullback as pb
 from pullback.memory.in_force import depth, policy_in_force
@@ -14,21 +15,12 @@ X = np.array([0.3, -0.7, 1.1])
 POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Binomial(2))
 
 
-def nested(x, k):
-    """A gradient of a gradient, with a loop and a policy of the thread's own."""
-
-    def inner(y):
-        return np.sum(pb.fori_loop(0, 4, lambda j, u: np.sin(u * (k + 1)) * x + y, y, policy=pb.Binomial(1 + k % 3)))
-
-    return np.sum(pb.grad(inner)(x) * np.cos(x))
-
-
 def test_tasks_have_policies_of_their_own():
     async def work(policy):
         with pb.using(policy):
             await asyncio.sleep(0)
             assert policy_in_force() == policy
-            return pb.grad(lambda x: nested(x, 1))(X)
+            return pb.grad(lambda x: nested_gradients(x, 1))(X)
 
     async def both():
         return await asyncio.gather(work(pb.Binomial(1)), work(pb.Recompute(2)), work(pb.SaveAll()))

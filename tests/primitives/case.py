@@ -37,3 +37,13 @@ class Case:
 def since(version: str, *rows: Any) -> tuple[Any, ...]:
     """The rows, or none of them where the installed NumPy is older than ``version``."""
     return rows if np.lib.NumpyVersion(np.__version__) >= version else ()
+
+
+def one(name: str, function: Any, *arrays: Any, covers: tuple[str, ...] = (), **kwargs: Any) -> Case:
+    """A case that covers what its name begins with."""
+    return Case(name, function, arrays, covers or (name.split(maxsplit=1)[0],), **kwargs)
+
+
+def weigh(parts: Any) -> Any:
+    """One array that depends on every part, differently on each."""
+    return sum(((k + 1) * np.sum(part * part) for k, part in enumerate(parts)), 0.0)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.programs import naive
+from tests.programs.loops_and_marks import nested_gradients
 
 import pullback as pb
 from pullback.memory.in_force import depth
@@ -88,12 +89,12 @@ def test_no_cycle_by_loops_in_loops(collector_off, policy, depth_of_loops):
     """The inner ones close over the state of the outer ones, and name it among what they read."""
     watch = Watch()
 
-    def nested(u, depth_of_loops):
+    def nested_gradients(u, depth_of_loops):
         if depth_of_loops == 0:
             return watch.see(np.sin(u))
-        return pb.fori_loop(0, 3, lambda k, v: nested(v, depth_of_loops - 1) * u + watch.see(v), u)
+        return pb.fori_loop(0, 3, lambda k, v: nested_gradients(v, depth_of_loops - 1) * u + watch.see(v), u)
 
-    pull = pb.vjp(lambda x: np.sum(nested(x, depth_of_loops)), X, policy=policy)[1]
+    pull = pb.vjp(lambda x: np.sum(nested_gradients(x, depth_of_loops)), X, policy=policy)[1]
     pull(1.0)
     pull.close()
     del pull
@@ -209,18 +210,9 @@ def test_a_long_chain_of_views():
     np.testing.assert_array_equal(pb.grad(f)(X), [5, 2 * X[1], 2 * X[2]])
 
 
-def nested(x, k):
-    """A gradient of a gradient, with a loop and a policy of the thread's own."""
-
-    def inner(y):
-        return np.sum(pb.fori_loop(0, 4, lambda j, u: np.sin(u * (k + 1)) * x + y, y, policy=pb.Binomial(1 + k % 3)))
-
-    return np.sum(pb.grad(inner)(x) * np.cos(x))
-
-
 def test_threads_agree_with_serial():
     points = [X + k for k in range(4)]
-    serial = [pb.grad(lambda x, k=k: nested(x, k))(p) for k, p in enumerate(points)]
+    serial = [pb.grad(lambda x, k=k: nested_gradients(x, k))(p) for k, p in enumerate(points)]
     found: list[list[Any]] = [[] for _ in points]
     start = threading.Barrier(4)
 
@@ -228,7 +220,7 @@ def test_threads_agree_with_serial():
         start.wait()
         for _ in range(15):
             with pb.using(POLICIES[k % 3]):
-                found[k].append(pb.grad(lambda x: nested(x, k))(points[k]))
+                found[k].append(pb.grad(lambda x: nested_gradients(x, k))(points[k]))
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     for thread in threads:

@@ -1,9 +1,8 @@
 """Conformance cases of diagonals and triangles."""
 
-from typing import Any
 
 import numpy as np
-from tests.primitives.case import Case
+from tests.primitives.case import Case, one
 
 _rng = np.random.default_rng(8)
 LINE = _rng.normal(size=4)
@@ -12,36 +11,32 @@ CUBE = _rng.normal(size=(2, 3, 4))
 WAVE = PLANE + 1j * _rng.normal(size=PLANE.shape)
 
 
-def _one(name: str, function: Any, *arrays: Any, covers: tuple[str, ...] = (), **kwargs: Any) -> Case:
-    return Case(name, function, arrays, covers or (name.split(maxsplit=1)[0],), **kwargs)
-
-
 def _diagonals() -> tuple[Case, ...]:
     views = ("diagonal", "view_diagonal", "place_diagonal")
     rows = [
-        _one(f"diagonal {o} {a}, {b}", lambda x, o=o, a=a, b=b: np.diagonal(x, o, a, b), CUBE, covers=views)
+        one(f"diagonal {o} {a}, {b}", lambda x, o=o, a=a, b=b: np.diagonal(x, o, a, b), CUBE, covers=views)
         for o, a, b in ((0, 0, 1), (1, -1, 0), (-2, 2, 1), (2, 1, 2), (9, 0, 1))
     ]
     rows += [
-        _one(f"diag of a line k={k}", lambda x, k=k: np.diag(x, k), LINE, covers=("diag", "place_diagonal"))
+        one(f"diag of a line k={k}", lambda x, k=k: np.diag(x, k), LINE, covers=("diag", "place_diagonal"))
         for k in (0, 2, -1)
     ]
     rows += [
-        _one(f"diag of a plane k={k}", lambda x, k=k: np.diag(x, k), PLANE, covers=("diag", "view_diagonal"))
+        one(f"diag of a plane k={k}", lambda x, k=k: np.diag(x, k), PLANE, covers=("diag", "view_diagonal"))
         for k in (0, 2, -1)
     ]
     for f, name in ((np.tril, "lower_triangle"), (np.triu, "upper_triangle")):
         rows += [
-            _one(f"{f.__name__} k={k}", lambda x, f=f, k=k: f(x, k), CUBE, covers=(f.__name__, name))
+            one(f"{f.__name__} k={k}", lambda x, f=f, k=k: f(x, k), CUBE, covers=(f.__name__, name))
             for k in (0, 1, -2)
         ]
         rows += [
-            _one(f"{f.__name__} of a {what}", f, x, covers=(f.__name__, name))
+            one(f"{f.__name__} of a {what}", f, x, covers=(f.__name__, name))
             for what, x in (("line", LINE), ("wave", WAVE))
         ]
     rows += [
-        _one("diagflat", lambda x: np.diagflat(x, 1), PLANE),
-        _one("linalg.diagonal", lambda x: np.linalg.diagonal(x, offset=1), CUBE),
+        one("diagflat", lambda x: np.diagflat(x, 1), PLANE),
+        one("linalg.diagonal", lambda x: np.linalg.diagonal(x, offset=1), CUBE),
     ]
     return tuple(rows)
 
