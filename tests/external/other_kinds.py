@@ -379,6 +379,49 @@ def rocket(find: Find) -> Program:
     return turned
 
 
+def separation(find: Find) -> Program:
+    solver = find("PDE_solver")
+
+    def energy(depth: Any) -> Any:
+        np.random.seed(0)  # noqa: NPY002 - theirs draws so
+        mixture = solver.CahnHilliard((12, 12), 0.1, depth, 0.1, 1.0, 1.0, 0.3)
+        mixture.run_dynamics()
+        return np.sum(mixture.calc_free_energy()) + np.sum(mixture.phi**2)
+
+    return energy
+
+
+def relaxation(find: Find) -> Program:
+    solver = find("PDE_solver")
+
+    def potential(factor: Any) -> Any:
+        np.random.seed(0)  # noqa: NPY002 - theirs draws so
+        box = solver.Poisson((6, 6, 6), 1.0, 1.0, 1e-3, 0.0, "gs", factor)
+        box.create_monopole()
+        for _ in range(3):
+            box.gs_update_3D()
+        return np.sum(box.phi**2) + np.sum(box.get_elec_field()[0] ** 2) + np.sum(box.jacobi_update(box.phi) ** 2)
+
+    return potential
+
+
+def assimilation(find: Find) -> Program:
+    model, filtering = find("shallow_water"), find("EnKF")
+
+    def analysis(height: Any) -> Any:
+        np.random.seed(0)  # noqa: NPY002 - theirs draws so
+        members, x = [], np.arange(16)
+        for k in range(5):
+            eta, u = height * (1 + 0.1 * k) * np.exp(-((x - 5.0) ** 2) / 4), np.zeros(17)
+            for _ in range(4):
+                eta, u, _ = model.step_forward_rk4(eta, u, np.full(16, 10.0), 16, 9.8, 10.0, 0.3)
+            members.append(np.concatenate([eta, u]))
+        seen, error = np.array([0.1, 0.2, 0.1]), np.eye(3) * 0.01
+        return np.sum(filtering.analysis_step(np.stack(members, axis=1), seen, 3, np.eye(3, 33), error, 5) ** 2)
+
+    return analysis
+
+
 SOUND = np.sin(np.arange(3000.0) ** 1.3) * 0.5
 OTHER_KINDS = (
     Repository("pmocz/constrainedtransport-python", "1737c32", "magnetised gas: energy by the adiabatic index",
@@ -428,6 +471,12 @@ OTHER_KINDS = (
                np.array([100.0, 10.0])),
     Repository("rafael-fuente/diffractsim", "fbe7c93", "light behind an aperture, by the distance", diffraction, 0.5,
                step=1e-3),
+    Repository("c-abbott/pde-solver", "596e155", "Cahn and Hilliard's equation, 100 steps, by the depth of its wells",
+               separation, 0.1),
+    Repository("c-abbott/pde-solver", "596e155", "Poisson's equation by over-relaxation, item by item, by its factor",
+               relaxation, 1.2),
+    Repository("honokam04/shallow-water-enkf", "55c4509", "ensemble Kalman filter of shallow water, by a height",
+               assimilation, 0.3, "scripts/model/model"),
     Repository("RocketPy-Team/RocketPy", "d41dd11", "a rocket's attitude, by three angles", rocket,
                np.array([0.1, 0.2, 0.05]), step=1e-3),
 )  # fmt: skip

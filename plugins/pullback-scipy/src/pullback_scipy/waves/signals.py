@@ -83,12 +83,38 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full") -> Any:
     return _convolved("oaconvolve", in1, in2, mode, {})
 
 
+EXTENDED = {"wrap": "wrap", "symm": "symmetric"}
+"""What ``numpy.pad`` calls the ways to go on beyond the edges."""
+
+
+def _by_padding(a: Any, b: Any, mode: str, boundary: str) -> Any:
+    """The part of the convolution of a matrix with more around it, of which no zero is part."""
+    around = np.pad(a, [(m - 1, m - 1) for m in b.shape], EXTENDED[boundary])
+    full = convolution(around, b, function="convolve2d", mode="valid", options=())
+    if mode == "full":
+        return full
+    first = [(m - 1) // 2 for m in b.shape]
+    return full[tuple(slice(k, k + n) for k, n in zip(first, a.shape, strict=True))]
+
+
+beyond_edges = derived(
+    lambda a, b, *, mode, boundary: signal.convolve2d(a, b, mode, boundary),
+    _by_padding,
+    "a b",
+    "mode boundary",
+    name="scipy.convolve2d_extended",
+    bilinear=("a", "b"),
+)
+
+
 @mirror(signal.convolve2d, "in1 in2")
 def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
-    """The convolution of two matrices, with zeros around."""
-    only("scipy.signal.convolve2d", "boundary", boundary, "fill")
+    """The convolution of two matrices, with zeros around, or the matrix again, or its mirror image."""
+    only("scipy.signal.convolve2d", "boundary", boundary, "fill", *EXTENDED)
     only("scipy.signal.convolve2d", "fillvalue", fillvalue, 0, 0.0)
-    return _convolved("convolve2d", in1, in2, mode, {})
+    if boundary == "fill" or mode == "valid":
+        return _convolved("convolve2d", in1, in2, mode, {})
+    return beyond_edges(as_array(in1), as_array(in2), mode=mode, boundary=boundary)
 
 
 def _by_convolution(a: Any, b: Any, mode: str, method: str) -> Any:
