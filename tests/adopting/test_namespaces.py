@@ -388,3 +388,47 @@ def test_a_strided_view_is_not_written_through(tmp_path):
     )
     with pytest.raises(pb.PullbackError, match="read-only"):
         pb.grad(pb.adopt(tmp_path / "written_strides.py").f)(np.ones(7))
+
+
+PYTHON = """
+import math
+import random
+import numpy as np
+from numpy.random import default_rng, RandomState
+
+def f(t):
+    random.seed(0)
+    u = np.linspace(1.0, 2.0, 4).reshape(2, 2) * t
+    assert u.__class__ is np.ndarray and u[0, 0].__class__ is np.float64 and math.isclose(t, t, rel_tol=1e-9)
+    rows = u.tolist()
+    z = complex(t, 2.0) * complex(1.0, t)
+    total = sum(rows[0]) * rows[1][1] + abs(z) + math.erf(t) - math.erfc(2 * t) + math.prod([t, t, 3])
+    for (i, j), x in np.ndenumerate(u):
+        total += (i + 2 * j) * x
+    return total + random.gauss(t, 1.0)
+
+def drawn(t):
+    np.random.seed(1)
+    rng, old = default_rng(2), RandomState(3)
+    parts = [np.random.normal(t, 2.0 * t, 5), np.random.uniform(-t, t, (2, 3)), np.random.exponential(t, 4)]
+    parts += [rng.normal(loc=np.ones(3) * t), rng.laplace(t, 0.5, size=2), rng.uniform(0.0, t)]
+    parts += [rng.gumbel(scale=t, size=3)]
+    parts += [old.logistic(t, 1.0, 3), old.rayleigh(t), old.standard_normal(2) * t, rng.normal(1.0, 2.0, 3) * t]
+    return sum(np.sum(part**2) for part in parts)
+"""
+
+
+@pytest.mark.parametrize("name", ["f", "drawn"])
+def test_what_python_and_generators_are_asked_in_adopted_code(tmp_path, name):
+    (tmp_path / "with_python.py").write_text(PYTHON)
+    f, h = getattr(pb.adopt(tmp_path / "with_python.py"), name), 1e-6
+    value, gradient = pb.value_and_grad(f)(0.7)
+    assert float(value).hex() == float(f(0.7)).hex()
+    np.testing.assert_allclose(gradient, (f(0.7 + h) - f(0.7 - h)) / (2 * h), rtol=1e-7)
+    assert pb.grad(f, policy=pb.Recompute())(0.7) == gradient
+
+
+def test_a_draw_that_cannot_be_moved_is_refused_by_name(tmp_path):
+    (tmp_path / "with_shape.py").write_text("import numpy as np\n\ndef f(t):\n    return np.random.gamma(t, 1.0)\n")
+    with pytest.raises(pb.ConversionError, match=r"with_shape.py:4.*draw with plain parameters"):
+        pb.grad(pb.adopt(tmp_path / "with_shape.py").f)(2.0)

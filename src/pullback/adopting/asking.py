@@ -31,6 +31,8 @@ def _called(function: Any, *args: Any) -> Any:
     NumPy's types of numbers; any other is called as it is."""
     if isinstance(function, type) and issubclass(function, np.generic) and holds_tracer(args):
         return as_scalar_type(function, *args)
+    if function is complex and len(args) == 2 and holds_tracer(args):
+        return _number(args[0], complex) + 1j * args[1] if issubclass(type(args[0]), Handle) else args[0] + 1j * args[1]
     if not args or not issubclass(type(args[0]), Handle):
         if function is type and len(args) == 1 and hasattr(type(args[0]), "holds_tracer"):
             return getattr(args[0], "stands_for", type(args[0]))

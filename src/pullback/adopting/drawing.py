@@ -1,13 +1,14 @@
 """Random numbers in adopted code: the same numbers, in arrays that can hold traced values while a trace is on."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final
 
 import numpy as np
 
 from pullback.adopting.owning import owned
 from pullback.memory.in_force import LIVE
+from pullback.recording.handles import Handle
 
 DRAWS: Final = tuple(
     "beta chisquare dirichlet exponential f gamma gumbel laplace logistic lognormal multivariate_normal "
@@ -19,15 +20,40 @@ OLD_DRAWS: Final = (*DRAWS, "rand", "randn", "random", "random_sample", "ranf", 
 NEW_DRAWS: Final = (*DRAWS, "random")
 
 
+LOCATED: Final = dict.fromkeys(("normal", "laplace", "logistic", "gumbel"), ("loc", "scale"))
+"""What is drawn about a place and on a scale, and what these are called; the defaults are 0 and 1."""
+SCALED: Final = {"exponential": "scale", "rayleigh": "scale"}
+"""What is drawn on a scale alone."""
+
+
 def _drawing(draw: Callable[..., Any]) -> Callable[..., Any]:
     """A function that draws, whose result is a buffer while a trace is under way."""
+    method = not hasattr(draw, "__self__")
 
     @wraps(draw)
     def drawn(*args: Any, **kwargs: Any) -> Any:
+        if LIVE and any(isinstance(x, Handle) for x in (*args, *kwargs.values())):
+            return _moved(partial(draw, args[0]) if method else draw, draw.__name__, args[method:], kwargs)
         made = draw(*args, **kwargs)
         return owned(made) if LIVE and kwargs.get("out") is None else made
 
     return drawn
+
+
+def _moved(draw: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """Numbers drawn with traced parameters: those of the plain distribution, moved and stretched as NumPy does it."""
+    names = (*LOCATED.get(name, ()), *((SCALED[name],) if name in SCALED else ()))
+    names = ("low", "high") if name == "uniform" else names
+    given = dict(zip((*names, "size"), args, strict=False)) | kwargs
+    if not names or not given.keys() <= {*names, "size"}:
+        return draw(*args, **kwargs)  # which refuses them by name
+    parts = [given.get(part, default) for part, default in zip(names[::-1], (1.0, 0.0), strict=False)]
+    size = given.get("size")
+    size = np.broadcast_shapes(*map(np.shape, parts)) if size is None else size
+    plain = draw(*(0.0, 1.0)[-len(names) :], size)
+    if name == "uniform":
+        return parts[1] + (parts[0] - parts[1]) * plain
+    return parts[0] * plain if name in SCALED else parts[1] + parts[0] * plain
 
 
 Generator: Final[Any] = type(

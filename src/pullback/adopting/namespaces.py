@@ -5,8 +5,9 @@ import cmath
 import math
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache, wraps
+from functools import cache, reduce, wraps
 from importlib import import_module
+from operator import mul
 from types import ModuleType
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from pullback.primitives.shaping.reshaping import python_number
 from pullback.primitives.shaping.windows import as_strided
 from pullback.recording.handles import Handle, value
 from pullback.recording.recorder import LISTS
+from pullback.rules.declaration import primitive
 from pullback.words import plugins
 from pullback.words.errors import PluginError
 
@@ -105,6 +107,11 @@ def random_namespace() -> Namespace:
     return Namespace(np.random, random_namespace_names())
 
 
+def _ndenumerate(arr: Any) -> Any:
+    """``numpy.ndenumerate``."""
+    return ((place, arr[place]) for place in np.ndindex(arr.shape)) if isinstance(arr, Handle) else np.ndenumerate(arr)
+
+
 @cache
 def lib_namespace() -> Namespace:
     """``numpy.lib``, for adopted code."""
@@ -130,7 +137,7 @@ def numpy_namespace() -> Namespace:
     names |= {name: _creating(name) for name in CREATORS}
     names |= {"r_": numpy_calls.r_, "c_": numpy_calls.c_, "vectorize": numpy_calls.vectorize}
     names["random"], names["lib"] = random_namespace(), lib_namespace()
-    names |= {"isscalar": numpy_calls.isscalar, "__all__": list(np.__all__)}
+    names |= {"isscalar": numpy_calls.isscalar, "ndenumerate": _ndenumerate, "__all__": list(np.__all__)}
     return Namespace(np, names)
 
 
@@ -186,6 +193,45 @@ def _fsum(numbers: Any) -> Any:
     return python_number(sum(map(_double, numbers)))
 
 
+def _of_values(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that says yes or no, of the values."""
+
+    @wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return plain(*map(value, args), **{name: value(x) for name, x in kwargs.items()})
+
+    return call
+
+
+def _prod(numbers: Any, *, start: Any = 1) -> Any:
+    numbers = list(numbers)
+    if not any(isinstance(x, Handle) for x in (*numbers, start)):
+        return math.prod(numbers, start=start)
+    return reduce(mul, numbers, start)
+
+
+def _special(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    served = error_function if plain is math.erf else complementary_error_function
+
+    @wraps(plain)
+    def call(x: Any) -> Any:
+        return python_number(served(_double(x))) if LIVE and isinstance(x, Handle) else plain(x)
+
+    return call
+
+
+def _of_error_function(sign: float) -> Callable[[Any, Any], Any]:
+    return lambda ct, x: ct * (sign * 2.0 / math.sqrt(math.pi)) * np.exp(-x * x)
+
+
+error_function = primitive(
+    lambda x: np.float64(math.erf(x)), name="math.erf", operands=("x",), vjps={"x": _of_error_function(1.0)}
+)
+complementary_error_function = primitive(
+    lambda x: np.float64(math.erfc(x)), name="math.erfc", operands=("x",), vjps={"x": _of_error_function(-1.0)}
+)
+
+
 @cache
 def numbers_namespace(name: str) -> Namespace:
     """``math`` or ``cmath``, for adopted code: ``math.sin(t)`` is ``np.sin(t)``."""
@@ -193,8 +239,9 @@ def numbers_namespace(name: str) -> Namespace:
     names = {
         one: _of_numbers(getattr(original, one), other) for one, other in _UFUNCS.items() if hasattr(original, one)
     }
+    names["isclose"] = _of_values(original.isclose)
     if original is math:
-        names |= {"hypot": _hypot, "fsum": _fsum}
+        names |= {"hypot": _hypot, "fsum": _fsum, "prod": _prod, "erf": _special(math.erf), "erfc": _special(math.erfc)}
     return Namespace(original, names)
 
 

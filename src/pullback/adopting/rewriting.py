@@ -9,6 +9,7 @@ trace is under way.
 | ``TABLE``, an array of the module | ``(TABLE if not live else of_module(TABLE))`` |
 | ``float(t)``, ``int``, ``complex``, ``type``, ``isinstance`` | ``(float if not live else called(float))(t)`` |
 | ``np.float64(t)``, ``np.int64(t)`` | the same |
+| ``x.__class__`` | ``(x.__class__ if not live else called(type)(x))`` |
 | ``type(a) is csr_matrix`` | ``type(a) is classes(csr_matrix)``, traced or not |
 | ``np.sum(parts)``, of NumPy | ``(np.sum if not live else with_lists(np.sum))(parts)`` |
 | ``math.sin(t)``, of the namespace | ``(plain_math.sin if not live else math.sin)(t)`` |
@@ -314,6 +315,13 @@ class Rewriter(ast.NodeTransformer):
             ]
             node.left, node.comparators = sides[0], sides[1:]
         return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        """The class of what a tracer stands for."""
+        self.generic_visit(node)
+        if not self.hidden or node.attr != "__class__" or not isinstance(node.ctx, ast.Load):
+            return node
+        return _unless_live(node, ast.Call(_call(CALLED, ast.Name("type", ast.Load())), [node.value], []))
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         """A text that values are put into."""

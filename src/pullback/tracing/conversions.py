@@ -155,7 +155,10 @@ class Unconverted(Handle):
         )
 
     def tolist(self) -> Any:
-        """Raises, unless nothing depends on it: a list of plain numbers would drop the derivative."""
+        """Raises, unless nothing depends on it: a list of plain numbers would drop the derivative. In adopted code it
+        has traced numbers."""
+        if in_adopted_code() and not left_alone(self) and depends(self):
+            return [row.tolist() for row in self] if self.shape else self
         return as_number(self, np.ndarray.tolist, "tolist()")
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
