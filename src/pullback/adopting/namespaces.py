@@ -109,7 +109,8 @@ def random_namespace() -> Namespace:
 
 def _ndenumerate(arr: Any) -> Any:
     """``numpy.ndenumerate``."""
-    return ((place, arr[place]) for place in np.ndindex(arr.shape)) if isinstance(arr, Handle) else np.ndenumerate(arr)
+    is_handle = isinstance(arr, Handle)
+    return ((place, arr[place]) for place in np.ndindex(arr.shape)) if is_handle else np.ndenumerate(arr)
 
 
 @cache

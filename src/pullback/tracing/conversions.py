@@ -158,7 +158,8 @@ class Unconverted(Handle):
         """Raises, unless nothing depends on it: a list of plain numbers would drop the derivative. In adopted code it
         has traced numbers."""
         if in_adopted_code() and not left_alone(self) and depends(self):
-            return [row.tolist() for row in self] if self.shape else self
+            array: Any = self
+            return [row.tolist() for row in array] if array.shape else array
         return as_number(self, np.ndarray.tolist, "tolist()")
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:

@@ -83,7 +83,7 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full") -> Any:
     return _convolved("oaconvolve", in1, in2, mode, {})
 
 
-EXTENDED = {"wrap": "wrap", "symm": "symmetric"}
+EXTENDED: Any = {"wrap": "wrap", "symm": "symmetric"}
 """What ``numpy.pad`` calls the ways to go on beyond the edges."""
 
 
