@@ -2,13 +2,14 @@
 functions among them."""
 
 import array
+import dis
 import random
 import sys
 from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,8 @@ class Reachable:
     arrays: dict[int, tuple[str, Any]] = field(factory=dict)
     """By identity: the name, and an array or something that NumPy reads as one where it lies."""
     generators: dict[int, Any] = field(factory=dict)
+    catches: bool = False
+    """Whether one of the functions may catch an error."""
     told: Callable[[str, Any], None] | None = None
     """Who hears of every object, numbers too, with its name."""
     _seen: dict[int, Any] = field(factory=dict)
@@ -104,6 +107,7 @@ class Reachable:
             yield name, getattr(f, "__wrapped__", None)
             yield from ((variable, x) for variable, x in _closed_over(f) if not isinstance(x, _CONTAINERS))
             return
+        self.catches = self.catches or catches(f.__code__)
         named = {name: f.__globals__.get(name) for name in global_names(f.__code__)}
         for variable, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
             if id(cell) not in self._seen:
@@ -167,6 +171,17 @@ class Reachable:
         else:
             self.places.append(Place(name, partial(tuple, x), partial(_refill, x), holds_items=True))
         yield from ((f"{name}[{key!r}]", item) for key, item in (x.items() if isinstance(x, dict) else enumerate(x)))
+
+
+_HANDLERS = [dis.opmap[name] for name in ("CHECK_EXC_MATCH", "WITH_EXCEPT_START") if name in dis.opmap]
+
+
+@lru_cache(1024)
+def catches(code: CodeType) -> bool:
+    """Whether a function may catch an error, by ``except`` or ``with``. Where the instructions have other names, any
+    may."""
+    inner = any(catches(part) for part in code.co_consts if isinstance(part, CodeType))
+    return inner or len(_HANDLERS) < 2 or any(op in code.co_code[::2] for op in _HANDLERS)
 
 
 def _closed_over(f: Any) -> Iterator[tuple[str, Any]]:

@@ -24,7 +24,7 @@ from pullback.bodies.reachable import Place, Reachable
 from pullback.recording.handles import Handle, freeze, is_lost, read_only
 from pullback.recording.tape import CAPTURED, PAUSED, SMALL
 from pullback.words.digests import digest
-from pullback.words.errors import ReplayError
+from pullback.words.errors import ReplayError, say_where
 from pullback.words.sniffs import legacy_bytes
 from pullback.words.structures import flatten
 
@@ -56,9 +56,17 @@ class OnValues:
                 seen = self._seen[place] = value, read_only(value)
             cell.cell_contents = seen[1]
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         for cell, handle in self._handles:
             cell.cell_contents = handle
+        if isinstance(error, ValueError) and "read-only" in str(error):
+            say_where(error, _READ_ONLY)
+
+
+_READ_ONLY = (
+    "a body writes to an array that is read-only here, as a value is that it captures; make it part of the loop's "
+    "state, or write to a copy"
+)
 
 
 @define(eq=False)

@@ -5,6 +5,7 @@ from array import array
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
+from operator import index
 from types import FunctionType
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from attrs import define, field
 
 from pullback.bodies.closures import Frozen, frozen_function
 from pullback.bodies.effects import Effects
+from pullback.bodies.first_errors import warnings_are_errors
 from pullback.bodies.proofs import Proof
 from pullback.bodies.reachable import GENERATORS, Reachable
 from pullback.bodies.surroundings import Randomness, Surroundings, surroundings_of
@@ -40,7 +42,7 @@ from pullback.recording.handles import Handle, active_id, freeze, is_foreign, ma
 from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Ident, Tape
 from pullback.words.call_sites import site_here
-from pullback.words.errors import StructureError
+from pullback.words.errors import PullbackError, StructureError
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import LEAF, flatten, unflatten
 
@@ -115,7 +117,7 @@ class LoopCall:
             results = run_untraced(steps, [value_for(leaf, None) for leaf in leaves], n, self._goes_on)
             return self._structured(steps, results, len(leaves))
         if n == 0:
-            return init, None
+            return unflatten(self.definition, [twin_of(leaf) for leaf in leaves]), None
         for leaf in (*leaves, *(xs or ())):
             if isinstance(leaf, Handle):
                 resolve(leaf)  # a view that was written to, or its base, stands for another value by now
@@ -134,7 +136,7 @@ class LoopCall:
             with record.agrees():
                 record.forward()
             if record.n == 0:
-                return init, None
+                return unflatten(self.definition, [twin_of(leaf) for leaf in leaves]), None
             return self._structured(record.chain.steps, self._recorded(record, leaves, xs, tape), len(leaves))
         except BaseException:  # an interrupt, too: until the record is on the tape, nobody else knows it
             record.release()
@@ -223,6 +225,8 @@ class LoopCall:
         roots = [(getattr(f, "__name__", "body"), f) for f in self.functions]
         reachable = Reachable().walk(roots, self.made.lasting)
         self.reached = frozenset(reachable.arrays)
+        catches = reachable.catches and warnings_are_errors()  # a stage warns when the body is over
+        self.staging = "off" if catches else self.staging
         inside = {id(leaf): leaf for leaf in leaves if isinstance(leaf, GENERATORS)}
         self.randomness = Randomness(list((reachable.generators | inside).values()))
         self.verify = "off" if is_lossy(policy_in_force(self.policy)) else verify_in_force(self.verify)
@@ -260,10 +264,10 @@ class LoopCall:
 def run_untraced(steps: Steps, state: list[Any], n: int | None, goes_on: Callable[[int, list[Any]], bool]) -> list[Any]:
     """The leaves of the last state and the stacked outputs, of ``n`` steps on arrays of our own, or as long as the loop
     goes on; the ledger counts them."""
+    state = [twin_of(leaf) for leaf in state]
     if n or (n is None and goes_on(0, state)):
         k = 0
         with steps.on_values():
-            state = [twin_of(leaf) for leaf in state]
             while True:
                 state = steps.plain(k, state)
                 k += 1
@@ -290,7 +294,9 @@ def run_forward_mode(
             before = writable(state)
             state, y = steps.call_body(k + steps.lower, before, None if xs is None else [leaf[k] for leaf in xs])
             steps.require_same_specs([value_for(h, tape) for h in before], [value_for(h, tape) for h in state], k)
-            ys.append(y)
+            ys.append([twin_of(leaf) for leaf in y])
+            seen = {id(h): h for h in before}
+            state = [h if seen.pop(id(h), None) is not None else _movable(h, tape) for h in state]
             k += 1
             steps.ledger.n_forward += 1
     finally:
@@ -337,7 +343,8 @@ def rerun_of(
                 handle._value = by_id[handle._id]
         # under the policy of the first run, not the one around the reverse pass, which may be another trace's
         watched = nullcontext() if surroundings is None else surroundings.put_back(lambda: True)
-        with randomness.put_back(), using(ambient, agreement=record.agreement), watched:
+        errors = record.errors.put_back(state=True)
+        with randomness.put_back(), using(ambient, agreement=record.agreement), watched, errors:
             randomness.restore(random)
             again = anew(state, rows if has_xs else None, entering=entering, x_entering=x_entering)
             try:
@@ -355,13 +362,27 @@ def rerun_of(
     return rerun
 
 
+def whole(what: str, number: Any) -> int:
+    """A whole number as one of Python's: with NumPy's the numbers of steps would wrap. Raises
+    :class:`StructureError` for any other."""
+    try:
+        return index(number)
+    except TypeError as error:
+        if isinstance(error, PullbackError):
+            raise
+        raise StructureError(
+            f"{what} takes a whole number, got {type(number).__name__}; write int(n) for a number, and "
+            "int(pullback.value(n)) where it is traced"
+        ) from None
+
+
 def scan_length(x_leaves: list[Any], length: int | None) -> int:
     """How many steps a ``scan`` has; raises :class:`StructureError` where its arrays do not agree."""
     if not all(map(np.ndim, map(plain_value, x_leaves))):
         raise StructureError("scan: a leaf of xs has no axis; give arrays with one slice for each step, or length=")
     lengths = {np.shape(plain_value(leaf))[0] for leaf in x_leaves}
     if length is not None:
-        lengths.add(length)
+        lengths.add(whole("scan: length=", length))
     if len(lengths) != 1:
         raise StructureError(f"scan: the leading axes of xs and length= are {sorted(lengths)}; give one length")
     return int(lengths.pop())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.bodies.effects import Effects
-from pullback.loops.loop_call import LoopCall, before_step, scan_length
+from pullback.loops.loop_call import LoopCall, before_step, scan_length, whole
 from pullback.loops.rerun import plain_leaves
 from pullback.policies.base import PolicyOrAuto
 from pullback.words.call_sites import public
@@ -65,7 +65,7 @@ def fori_loop(
     Raises
     ------
     StructureError
-        For a carry of another structure, shape or dtype.
+        For a carry of another structure, shape or dtype, and for a bound that is no whole number.
     ReplayError
         Where a step that is run again does something else.
     PolicyError
@@ -79,6 +79,7 @@ def fori_loop(
     >>> pb.grad(last)(np.array([0.0, 0.1])).round(3).tolist()
     [13780.612, 0.016]
     """
+    lower, upper = whole("fori_loop: lower", lower), whole("fori_loop: upper", upper)
     loop = LoopCall("fori_loop", policy, verify, staging, threads, progress, lower)
     frozen, effects = loop.frozen(body), Effects()
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from pullback.bodies.first_errors import FirstErrors
 from pullback.bodies.surroundings import Surroundings
 from pullback.loops.forecast import Forecast, forecast
 from pullback.loops.loop_bytes import (
@@ -99,6 +100,7 @@ class LoopRecord:
     """What the loop in whose step it is gives it of a number of bytes."""
     forecast: Forecast | None = field(default=None, init=False)
     """While planning."""
+    errors: FirstErrors = field(factory=FirstErrors, init=False)
     journal: Any = field(default=None, init=False)
     """Within ``resume``: what a run that was killed is taken up from."""
 
@@ -299,12 +301,11 @@ class LoopRecord:
         ledger.returns_to(self, None if self.agreed is None else self.agreement, partial(told_of, self))
         before = ledger.n_forward
         holds_all = self.fresh and isinstance(self.policy, SaveAll)
-        surroundings = (
-            nullcontext()
-            if self.surroundings is None or holds_all
-            else self.surroundings.put_back(lambda: ledger.n_forward > before)
-        )
-        with self.agrees(), chain.randomness.put_back(), using(self.ambient, agreement=self.agreement), surroundings:
+        watched = None if holds_all else self.surroundings
+        surroundings = nullcontext() if watched is None else watched.put_back(lambda: ledger.n_forward > before)
+        errors = nullcontext() if holds_all else self.errors.of_steps(chain.steps)
+        ambient = using(self.ambient, agreement=self.agreement)
+        with self.agrees(), chain.randomness.put_back(), ambient, surroundings, errors:
             try:
                 if not self.fresh:
                     chain.rewind()

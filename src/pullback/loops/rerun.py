@@ -3,6 +3,7 @@ tracers to record."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from sys import getrefcount
 from types import CellType
 from typing import Any
 from weakref import WeakValueDictionary
@@ -19,7 +20,7 @@ from pullback.memory.sweep import Releasing
 from pullback.memory.working_bytes import Lifetimes
 from pullback.plain.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
-from pullback.recording.copies import separate
+from pullback.recording.copies import RETURNED, copy_kept, separate
 from pullback.recording.crossing import by_value, present
 from pullback.recording.handles import Handle, active_id, is_foreign, resolve, twin_of
 from pullback.recording.tape import CAPTURED, REPLAYABLE, Tape
@@ -30,6 +31,7 @@ from pullback.tracing.running import open_input, released_governor
 from pullback.tracing.tracer import KINDS
 from pullback.words.errors import StructureError, TracerError
 from pullback.words.foreign import ORDINARY, plain_parts
+from pullback.words.sniffs import HELD
 from pullback.words.specs import carries_derivative, native, new_array, spec_of
 from pullback.words.structures import LEAF, NOTHING, flatten, flattened, is_flat, unflatten
 
@@ -121,11 +123,16 @@ class Steps:
 
     def plain(self, k: int, state: list[Any]) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
-        return self._after(k, state, *self.called(k + self.lower, state, None if self.xs is None else self.row(k)))
+        row = None if self.xs is None else self.row(k)
+        if row is not None and True in self.x_active:  # on tracers a write to it is refused: here nobody would see it
+            row = [twin_of(x) if active else x for x, active in zip(row, self.x_active, strict=True)]
+        return self._after(k, state, self.called(k + self.lower, state, row))
 
-    def _after(self, k: int, state: list[Any], carry: Any, y: Any) -> list[Any]:
-        """The state after step ``k``, of which the body has returned this."""
-        new, ys = self._one_leaf(carry, y) or self.leaves_of(k + self.lower, carry, y)
+    def _after(self, k: int, state: list[Any], returned: tuple[Any, Any]) -> list[Any]:
+        """The state after step ``k``, of which the body has returned this, which nobody else has."""
+        new, ys = self._one_leaf(*returned) or self.leaves_of(k + self.lower, *returned)
+        if max(map(getrefcount, new), default=0) > RETURNED:
+            copy_kept(new, state)
         if not ys and goes_on(state, new):
             if self.verifier.compares:
                 self.verifier.after(k, new, ys)
@@ -152,12 +159,13 @@ class Steps:
         told = 0 if verifier.stride > 1 else min(verifier.n_seen, last) if verifier.compares else stop
         for step in range(k, stop):
             new, y = call(step + lower, state[0], None)
-            if y is None and type(new) is array and new.base is None and new.dtype is dtype and new.shape == shape:
+            plain = y is None and type(new) is array and new.base is None and new.dtype is dtype and new.shape == shape
+            if plain and (getrefcount(new) <= HELD or new is state[0]):
                 if step >= told:
                     verifier.after(step, [new], [])
                 state[0] = new
             else:
-                state[:] = self._after(step, state, new, y)
+                state[:] = self._after(step, state, (new, y))
             ledger.n_forward += 1
 
     def recorded(self, k: int, state: list[Any]) -> tuple[StepTape, list[Any]]:
@@ -175,6 +183,7 @@ class Steps:
         tape.n_inputs = len(tape.records)
         # before the body writes to them
         entered, x_entered = ([active_id(h, tape) for h in part] for part in (handles, x_handles or ()))
+        tape.overlapping = {i: "" for i in x_entered if i is not None}
         with Releasing(tape):
             with Enclosed(self.enclosing, CAPTURED, tape):
                 parts = self.call_body(k + self.lower, handles, x_handles)

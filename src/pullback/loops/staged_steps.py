@@ -102,6 +102,7 @@ class StagedSteps:
         known = [stage.known for stage in variants.stages]
         if len(known) > 1:  # what was done last is tried first
             known.sort(key=lambda one: one is not self.last)
+        run.eager.n_own = sum(result is not None for result in results)
         run.begin(known, (*results, *x_results), partial(self.begun, run, keeps=keeps))
         try:
             with within:

@@ -2,6 +2,7 @@
 saved ones, shared while equal; and memory that is lent instead of copied."""
 
 import gc
+from sys import getrefcount
 from typing import Any, Final
 from weakref import ref
 
@@ -10,7 +11,11 @@ import numpy as np
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.digests import digest, same_bits
 from pullback.words.errors import WriteError
+from pullback.words.sniffs import LISTED, limit, references
 
+RETURNED = limit(lambda leaves: max(map(getrefcount, list(leaves))), 3)
+"""How many references there are to a leaf in a list, where one other list or tuple has it as well. Test:
+test_an_array_that_nobody_keeps_is_not_copied. A leaf with more is looked at."""
 N_TOLD = 8
 """How many elements, or some more, tell arrays apart at first."""
 
@@ -108,6 +113,16 @@ def _told(array: np.ndarray[Any, Any]) -> tuple[Any, bool]:
         line = array.reshape(-1)
         return (array.shape, array.strides, array.dtype, line[:: line.size // N_TOLD or 1].tobytes()), False
     return (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype), True
+
+
+def copy_kept(leaves: list[Any], before: list[Any]) -> None:
+    """Put copies in the place of arrays among the leaves that a body has returned and keeps as well, as it keeps what
+    it captures: a later step may write to its state. One tuple or other structure holds them besides. Of those that it
+    was given, which stand in ``before``, it may keep what it likes."""
+    for k in range(len(leaves)):
+        kept = isinstance(leaves[k], np.ndarray) and references(leaves, k) > LISTED + 1
+        if kept and not any(leaves[k] is leaf for leaf in before):
+            leaves[k] = faithful_copy(leaves[k])
 
 
 def separate(leaves: list[Any]) -> list[Any]:

@@ -231,7 +231,7 @@ class Tape:
         self.tangents: Any = None
         """While FORWARD: what computes the tangents."""
         self.overlapping: dict[int, str] = {}
-        """Ids of inputs that share memory with another argument, to the words for both: they may not be written."""
+        """Ids of inputs that may not be written, to the words for two that share memory; of a slice of ``xs``, none."""
         self.repeatable = False
         """Whether the reverse pass may be run again (a ``pull`` that stays)."""
         self.trap: Any = None

@@ -193,7 +193,7 @@ def _refuse_captured(root: Any) -> None:
     if root._tape.lent:  # who sees the memory would not see a copy of it
         require_not_lent(root._value, root._tape)
     both = root._tape.overlapping.get(root._id)
-    if both is not None:
+    if both:
         raise WriteError(
             f"an argument that overlaps another one in memory is written (at {site_text(site_here())}): {both} share "
             "it, and NumPy would change both; pass copies, or write to a copy"
@@ -204,14 +204,14 @@ def _refuse_captured(root: Any) -> None:
             f"a staged function writes to its argument (at {site_text(site_here())}), besides an operation that is not "
             "followed, as a loop, a checkpoint or a gradient; write to a copy, or leave the decorator out"
         )
-    if root._flag == FROZEN or (captures is not None and any(root._id == ident for ident, _ in captures.values())):
-        _refuse_body()
+    captured = captures is not None and any(root._id == ident for ident, _ in captures.values())
+    if captured or root._flag == FROZEN or both is not None:
+        _refuse_body("a value it captures" if both is None else "its slice of xs")
 
 
-def _refuse_body() -> NoReturn:
-    raise WriteError(
-        f"a body writes to a value it captures (at {site_text(site_here())}); make it part of the loop's state"
-    )
+def _refuse_body(what: str = "a value it captures") -> NoReturn:
+    at = site_text(site_here())
+    raise WriteError(f"a body writes to {what} (at {at}); make it part of the loop's state, or write to a copy")
 
 
 def _refuse_outer() -> NoReturn:

@@ -1,6 +1,7 @@
 """The twins of a shadow run: handles of an ordinary trace, on which an eager run carries out what comes."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from attrs import define, field
@@ -40,6 +41,8 @@ class Twins:
     tape: Tape | None = field(default=None, init=False)
     by_number: dict[int, Any] = field(factory=dict, init=False)
     """Number of a value to the handle that stands for it."""
+    n_own: float = inf
+    """How many of what enters may be written; slices of ``xs`` follow, which may not."""
 
     def opened(self) -> Tape:
         """The tape."""
@@ -51,6 +54,8 @@ class Twins:
     def enter(self, number: int, value: Any) -> None:
         """A leaf enters the step."""
         tape = self.opened()
+        if number >= self.n_own:
+            tape.overlapping[len(tape.records)] = ""
         self.by_number[number] = open_input(tape, value)
         tape.n_inputs = len(tape.records)
 

@@ -200,7 +200,7 @@ _NAMESPACES: dict[str, dict[str, Any]] = {}
 """By the name of a file, the names of its module."""
 
 
-class _Log:
+class Log:
     """What NumPy takes for a file."""
 
     def write(self, text: str) -> None:
@@ -224,7 +224,7 @@ class _Telling(dict[Any, Any]):
         found = state
         if make_error_state and "warn" in hows.values() and not {"call", "log"}.intersection(hows.values()):
             asked = {name: "log" if how == "warn" else how for name, how in hows.items()}
-            found = make_error_state(call=_Log(), **asked)
+            found = make_error_state(call=Log(), **asked)
             self[found], _MEANT[found] = found, state
         self[state] = found
         return found
@@ -243,7 +243,7 @@ def states_meant() -> frozenset[Any]:
 
 def errors_in_force() -> dict[str, Any]:
     """``np.geterr()`` as the user has it: what is told us are warnings."""
-    hows, ours = np.geterr(), type(np.geterrcall()) is _Log
+    hows, ours = np.geterr(), isinstance(np.geterrcall(), Log)
     return {name: "warn" if how == "log" and ours else how for name, how in hows.items()}
 
 
@@ -259,7 +259,15 @@ def warn_at_site(site: int, message: str) -> None:
 
 def _warn_in(names: dict[str, Any], file: str, line: int, message: str) -> None:
     seen = names.setdefault("__warningregistry__", {})
-    warn_explicit(message, RuntimeWarning, file, line, names.get("__name__"), seen)
+    try:
+        warn_explicit(message, RuntimeWarning, file, line, names.get("__name__"), seen)
+    except Warning:
+        RAISED[0] += 1
+        raise
+
+
+RAISED = [0]
+"""How many of NumPy's warnings filters have made errors of so far."""
 
 
 # ----------------------------------------------------------------------------------------------------------- tracebacks

@@ -1,0 +1,122 @@
+"""Drawn loops whose bodies return what they hold elsewhere, write to what they get, and catch what NumPy warns of.
+
+What the next step writes to may then be an array that the body captures, a slice of ``xs``, the initial state, or the
+other leaf; and a step that is run again has to catch what it caught.
+"""
+
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from attrs import define
+
+import pullback as pb
+
+START = np.array([0.31, 0.83, -0.52, 0.17])
+LEAVES: dict[str, Callable[..., Any]] = {
+    "first": lambda u, v, c, fixed, row: u,
+    "second": lambda u, v, c, fixed, row: v,
+    "captured": lambda u, v, c, fixed, row: c,
+    "fixed": lambda u, v, c, fixed, row: fixed,
+    "slice": lambda u, v, c, fixed, row: row,
+    "view": lambda u, v, c, fixed, row: u[::-1],
+    "of captured": lambda u, v, c, fixed, row: c[::-1],
+    "fresh": lambda u, v, c, fixed, row: np.tanh(u + 0.1 * v),
+}
+CATCHING = ("nothing", "a state around", "a state within", "a filter around", "a filter within")
+
+
+def _decay(u: Any, v: Any) -> None:
+    u *= 0.9
+    v += 0.1 * u
+
+
+def _overlap(u: Any, v: Any) -> None:
+    u[1:] += 0.1 * v[:-1]
+    v[0] = 0.3
+
+
+def _nothing(u: Any, v: Any) -> None:
+    pass
+
+
+WRITES = (_decay, _overlap, _nothing)
+
+
+@define(frozen=True)
+class Carrying:
+    """One program: ``value(x)`` is a number."""
+
+    form: str
+    n: int
+    leaves: tuple[str, str]
+    write: Callable[[Any, Any], None]
+    traced_xs: bool
+    catching: str
+    keeps: bool
+    """Whether the body keeps what it returns."""
+
+    def value(self, x: Any) -> Any:
+        """Of all that the loop may have written to."""
+        x = x * 1.0
+        c, fixed, start, kept = np.sin(x), np.linspace(0.1, 0.4, 4).copy(), x * 1.0, []
+        xs = np.cos(np.arange(4.0 * self.n)).reshape(self.n, 4)
+        xs = xs * x if self.traced_xs else xs
+
+        def body(k: Any, state: Any, row: Any) -> Any:
+            u, v = state
+            self.write(u, v)
+            u = u * 0.9 + 0.1 * c + self.caught(k)
+            new = tuple(LEAVES[name](u, v, c, fixed, row) for name in self.leaves)
+            if self.keeps and not isinstance(new[0], pb.Tracer):
+                kept.append(new)
+            return new
+
+        with ExitStack() as stack:
+            self.enter(stack, "around")
+            u, v = self.run(body, (start, start[::-1]), xs)
+        u[0] = 0.2
+        return np.sum(u * [0.3, -0.7, 1.1, 0.2]) + np.sum(v) + sum(np.sum(np.tanh(y)) for y in (c, fixed, start, xs))
+
+    def run(self, body: Callable[..., Any], state: Any, xs: Any) -> Any:
+        """The state after the loop."""
+        if self.form == "scan":
+            numbers = np.arange(len(xs))
+            return pb.scan(lambda s, x: (body(x[0], s, x[1]), s[0][1:]), state, (numbers, xs))[0]
+        fixed = np.full(4, 0.25)
+        if self.form == "while_loop":
+            n = np.int8(self.n)
+            return pb.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, body(s[0], s[1], fixed)), (0, state))[1]
+        low = np.int8(100 - self.n)  # with numbers of this kind a step's own would wrap
+        return pb.fori_loop(low, low + np.int16(self.n), lambda k, s: body(k - int(low), s, fixed), state)
+
+    def caught(self, k: Any) -> Any:
+        """A number that is another one in the step in which NumPy has something to say."""
+        if self.catching == "nothing":
+            return 0.0
+        with ExitStack() as stack:
+            self.enter(stack, "within")
+            try:
+                return 0.01 * np.log(np.abs(np.float64(k) - 3.0))
+            except (FloatingPointError, RuntimeWarning):
+                return 0.25
+
+    def enter(self, stack: ExitStack, where: str) -> None:
+        """What makes an error of it, if here is the place."""
+        if self.catching == f"a state {where}":
+            stack.enter_context(np.errstate(divide="raise"))
+        elif self.catching == f"a filter {where}":
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("error", RuntimeWarning)
+
+
+def drawn(number: int) -> Carrying:
+    """The program of a number."""
+    r = np.random.default_rng(number)
+    form = str(r.choice(["fori_loop", "scan", "while_loop"]))
+    names = [name for name in LEAVES if name != "slice" or form == "scan"]
+    first, second = (str(name) for name in r.choice(names, 2))
+    write, n = WRITES[r.integers(len(WRITES))], int(r.choice([1 if form == "scan" else 0, 2, 7, 40]))
+    return Carrying(form, n, (first, second), write, bool(r.integers(2)), str(r.choice(CATCHING)), bool(r.integers(2)))
