@@ -1,5 +1,5 @@
-"""What has changed around a loop's body: whether that matters to the body, and how it is told. Entered only where
-something has."""
+"""What has changed around a loop's body: whether it matters to the body, and what the error says. Entered only where
+something has changed."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a function closes over, replaced by what lasts until the function is called again."""
+"""Freezes what a function closes over, so that it is the same when the function is called again."""
 
 from collections.abc import Callable, Iterator
 from types import CellType, FunctionType, MethodType

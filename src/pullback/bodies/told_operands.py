@@ -1,9 +1,9 @@
-"""The plain operands of a step as functions of its number: the body is carried out instruction by instruction, and with
-each value goes how it follows from the number of the step, or from its row of ``xs``.
+"""Plain operands of a step as functions of its number: the bytecode of the body is carried out instruction by
+instruction, noting of each value how it follows from the number of the step, or from its row of ``xs``.
 
-Only straight code is followed, in the instructions below; whatever else the number would decide (a branch, a shape, an
-argument of a function that is not known here) ends it, and so does whatever may write to a plain array. Functions of
-NumPy that get nothing which depends on the number are called as they are.
+Only straight code of the instructions below is followed. It ends where the number would decide anything else (a branch,
+a shape, an argument of an unknown function), or where a plain array may be written to. NumPy functions of values that
+do not depend on the number are called as they are.
 """
 
 import operator

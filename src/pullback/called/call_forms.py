@@ -1,8 +1,8 @@
-"""What enters a call of a derivative: its arguments, and what the function has from around it, as one list of leaves.
+"""What enters a call of a derivative, as one list of leaves: its arguments, and what the function has from around it.
 
-A function that is made anew in each call, ``lambda x: f(x, *others)``, is the same as long as its code is: what is in
-its cells enters like an argument. A leaf is *active* where it is a value of the trace around, *still* where it is
-plain and may be another number in the next call, else *fixed*: compared with what it was.
+A function that is made anew in each call, ``lambda x: f(x, *others)``, counts as the same while its code is: the
+content of its cells enters like an argument. A leaf is *active* where it is a value of the trace around, *still* where
+it is plain and may be another number in the next call, else *fixed*: compared with what it was.
 """
 
 from collections.abc import Sequence

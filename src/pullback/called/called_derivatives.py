@@ -1,8 +1,8 @@
 """Derivatives that are asked for again and again within a trace, or of functions made anew: after some calls each is
-one record, or plain values, and the body of the function does not run.
+one record, or plain values, and the body no longer runs.
 
-What is known is kept by the code of the function. The first calls of a stage are computed in the ordinary way as well,
-and other bits end it; whatever is not as it was takes the ordinary way.
+What is known is kept by the code of the function. The first calls of a stage go the ordinary way as well; other bits
+end it. Whatever is not as it was goes the ordinary way.
 """
 
 import sys

@@ -1,9 +1,10 @@
-"""How the stage of a derivative is made that is asked for within a trace, or of a function made anew.
+"""Makes the stage of such a derivative, once the function is proved to do the same in each call
+(``bodies.same_again``).
 
-The derivative is carried out as a whole on handles without values (see ``derivative_stages``), once it is proved that
-the function does the same in each call (see ``same_again``). Where the trace around records, active leaves enter the
-stage with the still ones, and its reverse has cotangents for them alone. Where it computes tangents, values and
-tangents enter. Where nothing is active, all that is no fixed leaf enters, and nothing is recorded.
+The derivative is carried out as a whole on handles without values (``calls.derivative_stages``). Where the trace around
+records, active and still leaves enter the stage, and its reverse has cotangents for the active ones. Where it computes
+tangents, values and tangents enter. Where nothing is active, all leaves that are not fixed enter, and nothing is
+recorded.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
 """Derivatives of a staged function within another derivative: its tangent in forward mode, its gradient in a trace that
 is differentiated again.
 
-The function runs on handles without values over an ordinary trace. Where its operations are known, the derivative is
-computed by the stage of that (see ``derivative_stages``); else they have been carried out there, and the ordinary way
-goes on.
+The function runs on handles without values. Where its operations are known, the stage of the derivative
+(``derivative_stages``) computes it; where they are not, they have been carried out in an ordinary trace, and the
+ordinary way goes on.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,11 @@
-"""A derivative of a function as a stage of its own: the gradient of it, or a tangent, within another derivative.
+"""The stage of a derivative (a gradient, or a tangent) that is asked for within another derivative.
 
-The operations of the function are carried out once more, in the traces of the derivative, on handles without values: so
-what the derivative computes is a list of operations, too, of which a stage is made. Plain operands stand in it with
-their content, since rules compute with them what nobody sees; whoever asks for a value ends the attempt.
+The operations of the function are carried out once more, in the traces of the derivative, on handles without values:
+this gives the operations of the derivative as a list, of which a stage is made. Plain operands stand in it with their
+content, since rules compute with it unseen; whoever asks for a value ends the attempt.
 
-A sweep warns of nothing: the call sites of what is computed there are told by their complement, until the stage is
-made.
+A sweep gives no warnings: until the stage is made, operations of a sweep are marked by the complement of their call
+site.
 """
 
 from collections.abc import Callable, Sequence

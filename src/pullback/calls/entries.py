@@ -1,8 +1,9 @@
-"""The entry of a warm call: from one comparison of what a derivative depends on straight to the generated functions.
+"""Entries: the shortest way from a warm call of a derivative to its generated functions, without a trace and without
+the body.
 
-Where a function is proved to do the same again (see ``same_again``), its body need not run: the arguments are compared
-in kind, plain ones in content, and so is all that the function reads from outside. Then no trace is made, and nothing
-is compared operation by operation. Whatever differs takes the ordinary way, which the first calls are compared with.
+There is one where the function is proved to do the same again (``bodies.same_again``). The arguments are compared in
+kind, plain ones in content, and so is all that the function reads from outside. Where anything differs the call goes
+the ordinary way. The first calls of an entry go both ways and are compared.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""The caller of an entry that is used again and again, generated: one function that compares all that has to be as it
-was, and goes on to the generated functions of the entry.
+"""The generated caller of an entry that is used often: one function that makes all comparisons and calls the generated
+functions.
 
-These run in contexts of their own, in which NumPy's error state is set once. Whatever is not as it was is missed here,
-an error, a warning and a call within a call among it: then the call is computed as it would be without a caller.
+It runs in a context of its own, in which NumPy's error state is set once. On any difference, error, warning or call
+within a call it gives up, and the call is computed as without it.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""How the entry of a warm call is made: what the function reads is found, and its derivative is made a stage.
+"""Makes the entry of a warm call: finds what the function reads, and makes its derivative a stage.
 
-The gradient of a staged function has the stage of the function. Any other derivative of one, or of a function that
-calls derivatives, is carried out as a whole on handles without values (see ``derivative_stages``): so all of its traces
-become one list of operations, and one pair of functions.
+The gradient of a staged function uses the function's own stage. Any other derivative, or one of a function that calls
+derivatives, is carried out as a whole on handles without values (``derivative_stages``), so that all its traces become
+one list of operations and one pair of functions.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,8 +1,8 @@
-"""A gradient that is asked for again and again: of a staged function at once, and so of a small function as it is, once
-so many calls have come that it pays.
+"""Gradients that are asked for again and again: those of staged functions at once, those of small functions once there
+were enough calls for it to pay.
 
-Small is what costs more to record than to compute: a few operations on numbers and short arrays. Such a function is
-then staged as by its decorator, where it does the same in each call; one that does not stays as it is.
+A small function costs more to record than to compute: a few operations on numbers and short arrays. It is then staged
+as if decorated, if it does the same in each call.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
-"""A shadow run that serves one call of a function after another: what is asked of a call before it begins and after it
-has ended is asked once, but for what a call could change.
+"""A shadow run that serves many calls of one function in a row: checks before and after a call are made once, except of
+what a call could change.
 
-It stays *open* while calls do what is known and keep none of its handles: then the next call finds the trace around,
-the handles and the lists as they were. Else it ends as any other run.
+It stays *open* while calls do what is known and keep none of its handles: the next call then finds trace, handles and
+lists as they were. Otherwise it ends as any other run.
 """
 
 import warnings

@@ -1,8 +1,8 @@
-"""The shadow run of a function that is called in a trace: where it cannot be followed, it goes on as if it stood there
-itself.
+"""The shadow run of a staged function that is called within a trace. Where it cannot be followed, the function goes on
+in that trace, as if it were not staged.
 
-The twins are the handles of that very trace, those of the arguments among them. So what is carried out is recorded
-there, in the order in which it comes, and a write to an argument is a write to the caller's array.
+Its twins are therefore handles of that very trace, the arguments among them: what is carried out is recorded there in
+order, and a write to an argument is a write to the caller's array.
 """
 
 from collections.abc import Callable, Sequence

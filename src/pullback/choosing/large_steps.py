@@ -1,4 +1,4 @@
-"""Whether a stage of large arrays would be felt beside what a policy holds."""
+"""Whether a stage of large steps, with its making and its buffers, would be felt beside what a policy holds."""
 
 from collections.abc import Mapping
 from itertools import islice

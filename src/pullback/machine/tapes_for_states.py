@@ -1,10 +1,9 @@
-"""Tapes in the place of snapshots: a state gives way to the tapes of the steps that it serves, where these take fewer
+"""Tapes in place of snapshots: a snapshot gives way to the tapes of the steps that it serves, where these take fewer
 bytes.
 
-Policies that count snapshots think of a state as what is small. Where a step reads little of it, as a linear one does,
-its tape is smaller, and to hold the tapes of all steps that a snapshot serves takes fewer bytes and no step more. What
-stays a snapshot so takes no more than the tapes of the steps that it serves: so at no time more is held than under
-save-all.
+Policies that count snapshots take a state to be small. But a step that reads little of it, such as a linear one, has a
+tape that is smaller still; holding the tapes of all steps that a snapshot serves then takes fewer bytes and no more
+steps. A snapshot that stays takes no more than the tapes of its steps, so never more is held than under save-all.
 """
 
 from bisect import bisect_right

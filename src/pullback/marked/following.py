@@ -1,9 +1,8 @@
-"""Which marked steps are followed: the steps of one loop over :func:`pullback.steps`, from the first that are carried
-out as a shadow run does it to those that are only compared.
+"""Follows marked steps: of one loop over :func:`pullback.steps`, from the first steps, which a shadow run carries out,
+to those that are only compared.
 
-A step is known when it has come twice, with the same values living on: then there are functions for it
-(``marked_functions``), for this run and for the next. Where a step does something else, it is recorded, and the next
-may be followed again.
+A step is known when it has come twice with the same values living on. Then it has functions (``marked_functions``), in
+this run and in later ones. A step that does something else is recorded; the next may be followed again.
 """
 
 from collections.abc import Sequence

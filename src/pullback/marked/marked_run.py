@@ -1,8 +1,8 @@
 """The shadow run of the code between two marks.
 
-That code is no function: it computes with handles that it has from before, and keeps what it makes. So the handles on
-which the steps go on are *lent*: they are handles of the run, whose values this has, until a step does what is not
-known, or keeps what others did not keep. Then they are handles of the trace again, and so is what the step has made.
+That code is no function: it goes on with handles that it has, and keeps what it makes. So these handles are *lent*:
+they belong to the run, and the run has their values, until a step does what is not known or keeps what others did not
+keep. Then they become handles of the trace again, with all that the step has made.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Whether the steps of a loop over marked steps are followed."""
+"""Decides whether the steps of a loop over marked steps are followed."""
 
 from types import FrameType
 from typing import Any, Final

@@ -1,9 +1,8 @@
-"""Reverse functions of a stage that go on with the cotangents which have come from after its call.
+"""Reverses the call of a stage when cotangents of its inputs have already come from later records.
 
-The reverse function of a stage begins with nothing: it serves where what it adds up can be added as one. Where a value
-is used again after the call, and more than once within, each cotangent has to be added to those that are there. Once
-such a call has come some times, a function is made that is given these as well; it is used where it has given the
-bytes of the sweep over the records.
+The ordinary reverse function of a stage starts from nothing and returns sums. Where a value is used after the call too,
+and more than once within it, the bits need each cotangent added to those that are there. After some such calls a
+function is made that is given these; it is used if it gives the bytes of the sweep over the records.
 """
 
 from collections.abc import Callable, Sequence

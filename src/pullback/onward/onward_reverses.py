@@ -1,5 +1,5 @@
-"""The reverse of a stage that goes on with cotangents which have come from after it: those of its inputs and of what it
-captures begin with these, where the reverse function of the stage begins with nothing."""
+"""Makes the reverse function of a stage that starts from cotangents which have come already, of its inputs and of what
+it captures."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""A call that is made for one seed after the other: what there is no other way for."""
+"""Calls one seed after the other: for functions that cannot take several seeds at once."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,9 +1,7 @@
-"""The derivative of a pull as a generated function: from the tape that the pull sweeps, without the record of that
-sweep.
+"""The derivative of a pull as a generated function, made from the tape that the pull sweeps.
 
-The sweep is carried out once in a trace of its own, on handles without values in the place of what the records hold,
-and so is the sweep of that trace. What comes of it is a list of operations that says how each value is computed, those
-too that depend on no direction.
+The sweep is carried out once in a trace of its own, on handles without values, and that trace is swept likewise. The
+result is a list of operations for every value, also for those that do not depend on the direction.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
-"""The reverse of a tape as a generated function, for pulls that are called again and again.
+"""The generated reverse of a tape, for pulls that are called again and again.
 
-It is made once so many calls have come that it pays, tried on drawn cotangents, and used where it gave the same bytes;
-from then on for every tape that says the same: the rows of a Jacobian, in each call of it.
+It is made after enough calls, tried on drawn cotangents, and used if it gives the same bytes: from then on for every
+tape that says the same, such as the rows of a Jacobian.
 """
 
 from collections.abc import Sequence

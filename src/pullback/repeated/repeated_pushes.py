@@ -1,7 +1,7 @@
-"""Directions of a linear map that come in lists, by functions that are generated from the tape of the pull whose
-derivative it is: where they are known, that derivative need not be recorded at all.
+"""Lists of directions through a linear map (``linearize``, columns of a Jacobian), by a function generated from the
+tape of the pull. Once it is known, the derivative of the pull need not be recorded.
 
-They are shared by all tapes that say the same, as those of ``repeated_pulls``.
+It is shared by all tapes that say the same, as those of ``repeated_pulls``.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,7 @@
-"""Columns of a Jacobian, tangents along many directions, by one generated function for many of them: where the function
-is proved to do the same again, as for the entry of a warm call, so that it need not run for each.
+"""Tangents along many directions, such as the columns of a Jacobian, by one generated function for many directions: for
+functions that are proved to do the same again, which need not run for each.
 
-What depends on no direction, the values of the function among it, is computed once for all of them, and nothing is
-kept: each value lives until its last reader.
+What does not depend on the direction is computed once, and nothing is kept: each value lives until its last reader.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,8 @@
-"""A call for several seeds at once: what depends on the seed has one axis more, the first, with a place for each seed.
+"""How one call is written for several seeds at once: what depends on the seed has a first axis more, with a place for
+each seed.
 
-A call is written so where each place gets what the call would give for it alone; any other call is made for one place
-after the other. Both are compared with one seed at a time before they are used.
+A call is written so only where each place gets what the call would give for it alone; other calls are made place by
+place. Both are compared with one seed at a time before they are used.
 """
 
 from collections.abc import Callable, Mapping

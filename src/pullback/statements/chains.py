@@ -1,5 +1,5 @@
-"""Masked products and quotients of a cotangent that follow one another, and changes of its sign between them, as one
-statement."""
+"""Joins masked products and quotients of a cotangent that follow one another, with changes of sign between them, into
+one statement."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Copies and broadcast arrays that the statements which read them can do without."""
+"""Leaves out copies and broadcast arrays that the statements which read them do not need."""
 
 from functools import partial
 

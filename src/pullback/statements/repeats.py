@@ -1,4 +1,4 @@
-"""What would be computed twice: the same function on the same values."""
+"""Leaves out what would be computed twice: the same function on the same values."""
 
 from collections.abc import Sequence
 from functools import partial

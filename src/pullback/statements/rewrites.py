@@ -1,4 +1,4 @@
-"""Other statements in the place of those of a function, which give the same bits and cost less."""
+"""The rewrites of a generated function, in order: other statements of the same bits that cost less."""
 
 from pullback.statements.chains import in_chains
 from pullback.statements.copies import without_broadcasts, without_copies

@@ -1,4 +1,4 @@
-"""Arrays of zeros whose parts are added to, or written, one after the other, until none is left."""
+"""Leaves out the zeros of an array whose parts are written, or added to, one after the other until none is left."""
 
 from collections import defaultdict
 from typing import Any
