@@ -23,6 +23,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(blocks, "LARGE", 256)
     monkeypatch.setattr(block_runs, "BLOCK", 512)
     monkeypatch.setattr(block_runs, "LEAST", 512)
+    monkeypatch.setattr(block_runs, "DIVIDED", 2)
     yield
     threads.end()
 

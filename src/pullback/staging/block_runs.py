@@ -26,6 +26,8 @@ LINE = 64
 """Bytes of a line of a cache, and of the widest registers."""
 CACHED = 1 << 20
 """Bytes that the arrays of a block may have together."""
+DIVIDED = 4
+"""How many times as large blocks are that are divided among threads: each call ends in waiting for Python's lock."""
 _CHOICE = 3
 """Operands of ``np.where`` that gives no indices."""
 
@@ -42,6 +44,7 @@ def run_in_blocks(
     arrays = [*reads, *stored] if row else [_flat(x, size) for x in (*reads, *stored)]
     ndim, each = 1 + len(row), prod(row)
     nbytes = max(LINE, min(BLOCK, max(CACHED // (len(arrays) + len(scratch)), LEAST)))
+    nbytes *= DIVIDED if threads > 1 else 1
     step = max(1, nbytes // max(x.itemsize for x in arrays) // each)
     todo = deque(pairwise(_cuts(() if row else arrays[len(reads) :], size, step)))
 
