@@ -571,3 +571,23 @@ def test_a_captured_value_of_another_shape_in_a_later_call():
         value, (gx, gw) = pb.value_and_grad(loss, argnums=(0, 1))(np.ones(2), np.full(shape, 2.0))
         assert value == 2 * gx[0] == 8.0 * np.prod(shape)
         assert np.all(gw == 8.0)
+
+
+def test_a_warning_that_is_an_error_and_comes_late_says_what_to_do():
+    """Python has left the function, with its ``except``, when NumPy computes."""
+
+    def caught(x):
+        try:
+            return np.sum(np.log(x) * x)
+        except RuntimeWarning:
+            return np.sum(x * x)
+
+    good, bad = np.array([0.5, 1.0]), np.array([-1.0, 1.0])
+    gradient = pb.grad(pb.staged(caught))
+    for _ in range(5):
+        gradient(good)
+    with pytest.raises(RuntimeWarning, match="invalid value") as told:
+        gradient(bad)
+    assert 'could not catch it, as it can with staging="off"' in told.value.__notes__[0]
+    with pb.using(staging="off"):
+        assert same_bits(gradient(bad), 2 * bad)

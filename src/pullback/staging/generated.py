@@ -137,7 +137,11 @@ def say_line(error: Exception, generated: Generated) -> None:
             line = trace.tb_lineno
         trace = trace.tb_next
     if line:
-        say_where(error, f"at {site_text(generated.sites.get(line, (0, ''))[0])}")
+        late = _LATE if isinstance(error, Warning) else ""
+        say_where(error, f"at {site_text(generated.sites.get(line, (0, ''))[0])}{late}")
+
+
+_LATE = '; the step or staged function is over by then and could not catch it, as it can with staging="off"'
 
 
 def warn(kind: str, flag: int) -> None:
