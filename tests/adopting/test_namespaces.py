@@ -402,7 +402,7 @@ def f(t):
     assert u.__class__ is np.ndarray and u[0, 0].__class__ is np.float64 and math.isclose(t, t, rel_tol=1e-9)
     rows = u.tolist()
     z = complex(t, 2.0) * complex(1.0, t)
-    total = sum(rows[0]) * rows[1][1] + abs(z) + math.erf(t) - math.erfc(2 * t) + math.prod([t, t, 3])
+    total = (rows[0][0] + rows[0][1]) * rows[1][1] + abs(z) + math.erf(t) - math.erfc(2 * t) + math.prod([t, t, 3])
     for (i, j), x in np.ndenumerate(u):
         total += (i + 2 * j) * x
     return total + random.gauss(t, 1.0)
@@ -414,13 +414,24 @@ def drawn(t):
     parts += [rng.normal(loc=np.ones(3) * t), rng.laplace(t, 0.5, size=2), rng.uniform(0.0, t)]
     parts += [rng.gumbel(scale=t, size=3)]
     parts += [old.logistic(t, 1.0, 3), old.rayleigh(t), old.standard_normal(2) * t, rng.normal(1.0, 2.0, 3) * t]
-    return sum(np.sum(part**2) for part in parts)
+    return sum([np.sum(part**2) for part in parts])
 """
 
 
-@pytest.mark.parametrize("name", ["f", "drawn"])
+STARRED = """
+from numpy import *
+from numpy.linalg import *
+
+def starred(t):
+    u = zeros(2)
+    u[:] = t
+    return sum((t, 2 * t, t**2)) + norm([t, 1.0]) + mean([t, 3.0]) + u.sum()
+"""
+
+
+@pytest.mark.parametrize("name", ["f", "drawn", "starred"])
 def test_what_python_and_generators_are_asked_in_adopted_code(tmp_path, name):
-    (tmp_path / "with_python.py").write_text(PYTHON)
+    (tmp_path / "with_python.py").write_text(STARRED if name == "starred" else PYTHON)
     f, h = getattr(pb.adopt(tmp_path / "with_python.py"), name), 1e-6
     value, gradient = pb.value_and_grad(f)(0.7)
     assert float(value).hex() == float(f(0.7)).hex()

@@ -25,6 +25,14 @@ def smooth(c):
 def root(c):
     return opt.brentq(lambda x: x**3 - c[0], 0.0, 3.0) + special.logsumexp(c)
 
+def fit(c):
+    x = np.linspace(0.0, 1.0, 9)
+    return opt.curve_fit(lambda x, a, b: a * np.exp(-b * x), x, c[0] * np.exp(-c[1] * x), p0=[1.0, 1.0])[0] @ c[:2]
+
+def fit_by_signature(c):
+    x = np.linspace(0.0, 1.0, 9)
+    return opt.curve_fit(lambda x, a, b: a + b * x, x, c[0] + c[1] * x)[0] @ c[:2]
+
 def steer(c):
     x = sp.csr_matrix((c[:4] * 2.0, (np.arange(4), np.arange(4))), shape=(4, 4))
     assert type(x) is sp.csr_matrix
@@ -39,7 +47,7 @@ def steer(c):
 """
 
 
-@pytest.mark.parametrize("name", ["heat", "smooth", "root", "steer"])
+@pytest.mark.parametrize("name", ["heat", "smooth", "root", "steer", "fit", "fit_by_signature"])
 def test_an_adopted_program_has_its_gradient(name, tmp_path):
     path = tmp_path / f"written_for_scipy_{name}.py"
     path.write_text(PROGRAM, "utf-8")

@@ -3,8 +3,13 @@
 import ast
 from typing import Final
 
+import numpy as np
+
 SCALARS: Final = frozenset(("int", "float", "len", "round", "abs", "min", "max", "str", "bool", "range", "complex"))
 """Builtin functions that give no array, of what gives none."""
+
+ALL_OF: Final = {"numpy": np.__all__, "numpy.linalg": np.linalg.__all__, "numpy.fft": np.fft.__all__}
+"""What ``from numpy import *`` binds."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -65,6 +70,8 @@ def _imports(node: ast.Import | ast.ImportFrom) -> list[tuple[str, str]]:
     """The names that an import binds, and what each stands for; empty for what is relative to the module."""
     if isinstance(node, ast.ImportFrom):
         source = "" if node.level else f"{node.module}."
+        if node.names[0].name == "*":
+            return [(name, source + name) for name in ALL_OF.get(source[:-1], ())]
         return [(part.asname or part.name, source and source + part.name) for part in node.names]
     return [
         (part.asname, part.name) if part.asname else (part.name.partition(".")[0],) * 2  # import a.b binds a

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from copy import copy
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,10 @@ def separate(g: Callable[[Any], Any], y: Any) -> Any:
 
 
 def plainly(f: Any) -> Any:
-    """The function ``f`` on plain values."""
-    return None if f is None or not callable(f) else lambda *args, **kwargs: plain(f(*args, **kwargs))
+    """The function ``f`` on plain values, with its signature, of which SciPy asks how many parameters there are."""
+    if f is None or not callable(f):
+        return None
+    return update_wrapper(lambda *args, **kwargs: plain(f(*args, **kwargs)), f)
 
 
 def plain(x: Any) -> Any:
