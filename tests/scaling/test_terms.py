@@ -1,8 +1,10 @@
 """One term: it knows what was in force where it was made, and whether it has travelled; two are added leaf by leaf."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 from tests.scaling.summed import X, misfit, raises_at_two
 
 import pullback as pb
@@ -18,6 +20,14 @@ def test_a_term_that_was_pickled_knows_it():
     told = pickle.loads(pickle.dumps(Term.here(raises_at_two, None))).part_or_error(np.ones(1), 2, 2)  # noqa: S301
     assert "raises_at_two" in told.told
     assert not Term.here(raises_at_two, None).part_or_error(np.ones(1), 2, 2).told
+
+
+def test_a_function_that_ends_its_process_is_an_error_of_the_item():
+    def ends(x, item):
+        raise SystemExit(item)
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(pb.WorkerError, match=r"item 1 of the sum .* SystemExit\(3\)"):
+        pb.over_executor(pool, lambda x, item: ends(x, item) if item == 3 else np.sum(x), np.ones(2), [2, 3])
 
 
 def test_parts_are_added_in_place_only_where_that_is_said():

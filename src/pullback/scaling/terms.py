@@ -11,7 +11,7 @@ from attrs import field, frozen
 from pullback.memory.in_force import InForce, settings_in_force
 from pullback.scaling.transport import sendable_error
 from pullback.transforms.reverse import value_and_grad
-from pullback.words.errors import say_where
+from pullback.words.errors import WorkerError, say_where
 from pullback.words.structures import map_leaves
 
 Part = tuple[Any, Any]
@@ -65,6 +65,11 @@ class Term:
         try:
             with InForce(*self.settings):
                 value, gradient = self.both(x, item if self.load is None else self.load(item))
+        except SystemExit as error:  # it would end the worker, and be tried on all others
+            raise WorkerError(
+                f"what computes item {number} of the sum ends its process, by SystemExit({error.code!r}): raise "
+                "another error there"
+            ) from error
         except Exception as error:
             say_where(error, f"item {number} of the sum")
             raise
