@@ -113,7 +113,7 @@ def test_peaks_under_way_never_sum_to_more():
 
 
 def test_it_waits_until_others_give_back():
-    pool = pb.BudgetPool(14_000)
+    pool = pb.BudgetPool(20_000)
     _, first = pb.vjp(looped, X, policy=pool)
     done = []
     thread = threading.Thread(target=lambda: done.append(pb.grad(looped, policy=pool)(X)))
@@ -126,7 +126,7 @@ def test_it_waits_until_others_give_back():
 
 
 def test_a_timeout_names_who_holds_what():
-    pool = pb.BudgetPool(14_000, timeout=0.05)
+    pool = pb.BudgetPool(20_000, timeout=0.05)
     _, first = pb.vjp(alone, X, policy=pool)
     found = []
 
@@ -146,7 +146,7 @@ def test_a_timeout_names_who_holds_what():
 
 
 def test_a_thread_does_not_wait_for_itself():
-    pool = pb.BudgetPool(14_000)
+    pool = pb.BudgetPool(20_000)
     _, first = pb.vjp(alone, X, policy=pool)
     with pytest.raises(pb.BudgetError, match=r"nobody will give any back.*Held: \w+ [\d,]+ for fori_loop"):
         pb.grad(alone, policy=pool)(X)

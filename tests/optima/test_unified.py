@@ -1,6 +1,7 @@
 """The unified program meets its oracle, streams, and holds what it says."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,16 @@ def test_where_the_table_is_too_large_the_splits_stay_near_the_optimum(monkeypat
             worst = max(worst, simulate(Budget(storage + tau).schedule(n, **sizes), n, **sizes).n_forward / value)
     plan.cache_clear()
     assert worst <= 1.084
+
+
+@pytest.mark.parametrize("sizes", [(2000, 8000, 16_960, 900_000), (300, 8000, 160, 16_000), (2000, 80, 1000, 100_000)])
+def test_a_plan_takes_little_itself(sizes):
+    plan.cache_clear()
+    tracemalloc.start()
+    plan(*sizes)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 32_000
 
 
 def test_the_heat_inversion_of_1000_steps_in_100_mb():

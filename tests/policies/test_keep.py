@@ -172,6 +172,22 @@ def test_a_policy_that_saves_nothing_says_so():
         pb.grad(net, policy=pb.Keep(others="keep"))(X)
 
 
+def test_of_steps_that_share_values_no_sum_is_told():
+    def marked(x):
+        c = np.cos(x)
+        for _ in pb.steps(7):
+            x = np.tanh(np.sin(x) * c)
+        return np.sum(x)
+
+    def looped(x):
+        c = np.cos(x)
+        return np.sum(pb.fori_loop(0, 7, lambda k, u: np.tanh(np.sin(u) * c), x))
+
+    for f in (marked, looped):
+        with pytest.warns(pb.PolicyWarning, match="holds of each step all that save-all would hold: nothing"):
+            pb.grad(f, policy=pb.Keep(others="keep"))(X)
+
+
 @pytest.mark.parametrize(
     "keep", [pb.Keep(), pb.Keep("potential"), pb.Keep(np.tanh, np.exp), pb.Keep({"potential": Disk()})]
 )
@@ -518,3 +534,21 @@ def test_loops_within_loops_are_run_again_in_a_checkpoint(outer):
     policy = pb.Keep(np.sin, outer=outer)
     found = pb.grad(pb.checkpoint(marching), policy=policy)(np.ones(2))
     assert found.tobytes() == pb.grad(marching)(np.ones(2)).tobytes()
+
+
+def test_a_budget_between_the_steps_counts_what_variables_have_from_before():
+    """Twenty arrays that no pullback reads: the loop took 4.6 MB of 4 MB."""
+
+    def f(x):
+        before = [x * (k + 1) for k in range(20)]
+        u = pb.fori_loop(0, 60, lambda k, u: np.tanh(np.sin(pb.name(u * 1.01, "a"))), x)
+        return np.sum(u) + sum(np.sum(value) for value in before)
+
+    x = np.linspace(0.1, 0.9, 10_000)
+    gradient = pb.grad(f, policy=pb.Keep("a", outer=pb.Budget("4 MB")))
+    gradient(x)
+    tracemalloc.start()
+    gradient(x)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= 4_000_000

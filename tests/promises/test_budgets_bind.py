@@ -137,6 +137,52 @@ def test_many_drawn_loops(parts, n, form, arrays, staging, dtype):
     assert_binds(parts, n, form, arrays, staging, dtype)
 
 
+SMALL = np.linspace(0.1, 0.9, 1000)
+MANY = 600
+
+
+def small_step(u):
+    return u + 0.01 * np.sin(u) * u
+
+
+def many_small_steps(form):
+    """Of 8 kB each: what Python takes for what is held of them is a good part of that."""
+
+    def f(x):
+        if form == "fori":
+            x = pb.fori_loop(0, MANY, lambda k, u: small_step(u), x)
+        elif form == "scan":
+            x, _ = pb.scan(lambda u, _: (small_step(u), None), x, length=MANY)
+        elif form == "while":
+            x, _ = pb.while_loop(lambda s: s[1] < MANY, lambda s: (small_step(s[0]), s[1] + 1), (x, 0))
+        else:
+            for _ in range(MANY) if form == "plain" else pb.steps(MANY):
+                x = small_step(x)
+        return np.sum(x * x)
+
+    return f
+
+
+@pytest.mark.parametrize("form", ["fori", "scan", "while", "steps", "plain"])
+def test_many_small_steps_stay_within_the_bytes(form):
+    """All that tracemalloc sees: no part is left out but what the free lists of CPython have, which keep their memory
+    from one run to the next (``tuple(generator)`` fills those of short tuples, 2,000 of each length)."""
+    gradient, budget = pb.grad(many_small_steps(form), policy=pb.Budget("700 kB")), 700_000
+    collects = gc.isenabled()
+    gc.disable()  # a full collection empties the free lists
+    try:
+        for _ in range(2):
+            gradient(SMALL)
+        tracemalloc.start()
+        gradient(SMALL)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    finally:
+        if collects:
+            gc.enable()
+    assert peak <= budget, peak
+
+
 RESIDENT = """
 import re
 from pathlib import Path

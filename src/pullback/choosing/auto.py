@@ -161,7 +161,7 @@ class Auto(MemoryPolicy):
     def _limit(self) -> int:
         return _free() // 2 if self.max_bytes is None else self.max_bytes
 
-    def reserving(self, nbytes: int, *, start_held: bool = False) -> MemoryPolicy:
+    def reserving(self, nbytes: int, *, start_held: bool = False, digests: int = 0) -> MemoryPolicy:  # noqa: ARG002
         """The policy, told once more what is held."""
         return (
             self if self.loop is None else evolve(self, loop=evolve(self.loop, reserved=nbytes, start_held=start_held))

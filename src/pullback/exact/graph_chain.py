@@ -225,7 +225,7 @@ class GraphChain:
     def others(self) -> int:
         """Bytes of what is neither a handle's nor held by this: what loops and marked steps hold, copies of plain
         arrays, Python's own objects."""
-        n = len(self.tape.records) - self.start
+        n = (self.cuts[1] if self.ended else len(self.tape.records)) - self.start
         around = self.ledger.total - self.own
         return self.before + around + n * (RECORD_BYTES + PLANNING * n // 4)
 

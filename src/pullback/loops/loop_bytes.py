@@ -16,7 +16,7 @@ from pullback.machine.actions import MEMORY
 from pullback.memory.in_force import planned
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.store import ByReference
-from pullback.memory.working_bytes import Needed, parts_of_keys
+from pullback.memory.working_bytes import BUFFER_BYTES, TAPE_BYTES, Needed, parts_of_keys
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import CLOSED, REPLAYABLE
 from pullback.words.call_sites import site_here, site_text
@@ -115,7 +115,8 @@ def needed_by(steps: Any, step: StepTape, reached: Collection[int]) -> Needed:
     copies = lasting_copies(steps, reached)
     booked, parts = sum(nbytes for key, nbytes, _ in step.items if key in copies), parts_of_keys(step.tape.records)
     shared = sum(nbytes for key, nbytes in parts.items() if key in copies)
-    return evolve(needed, lasting=booked + shared, of_tape=sum(parts.values()) - shared)
+    of_tape = sum(parts.values()) - shared + TAPE_BYTES + BUFFER_BYTES * len(step.items)
+    return evolve(needed, lasting=booked + shared, of_tape=of_tape, n_leaves=len(step.entered))
 
 
 def lasting_copies(steps: Any, reached: Collection[int]) -> set[int]:
@@ -156,7 +157,8 @@ def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, mo
         policy = policy.lending((ledger or record.chain.store.ledger).total)
         if steps.staging is not None:
             steps.staging.lends = True
-    return policy.reserving(besides, start_held=start_held).schedule(n, **sizes)
+    steps.verifier.most, digests = record.needed.digests_within(policy.room, n)
+    return policy.reserving(besides, start_held=start_held, digests=digests).schedule(n, **sizes)
 
 
 def _lent(record: Any, policy: Any, n: int | None, ledger: Any, besides: int) -> int:
@@ -252,7 +254,7 @@ def bytes_besides(record: Any) -> int:
             known = {key for key, _, _ in (*captured, *begins)}
             held += steps.enclosing.governor.bytes_beside(known, len(records))
         record.working = working_bytes(record)
-        record.besides = held + record.working
+        record.besides = held + record.working + (record.needed.of_state if record.chain.start else 0)
     besides: int = record.besides
     return besides
 

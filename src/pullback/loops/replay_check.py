@@ -15,7 +15,7 @@ from pullback.words.digests import short_digest
 from pullback.words.errors import ReplayError
 
 MOST = 100_000
-"""How many steps have digests. Of a longer loop every second has, or every fourth."""
+"""How many steps have digests at most. Of a longer loop every second has, or every fourth."""
 SELDOM = 16
 """Steps from one digest to the next where all tapes are held."""
 
@@ -32,6 +32,8 @@ class Verifier:
     n_seen: int = field(default=0, init=False)
     """How many steps the first run has come through."""
     stride: int = field(default=1, init=False)
+    most: int = field(default=MOST, init=False)
+    """How many steps have digests."""
     digests: "array[int]" = field(factory=lambda: array("Q"), init=False)
     """Of the leaves of the state and of the output after every ``stride``-th step, one step after the other."""
     n_leaves: int = field(default=0, init=False)
@@ -109,7 +111,7 @@ class Verifier:
             found = digests([*state, *ys])
             self.n_leaves = len(found)
             self.digests.extend(found)
-        if len(self.digests) > MOST * self.n_leaves:
+        if len(self.digests) > self.most * self.n_leaves:
             n, self.stride = self.n_leaves, 2 * self.stride
             kept = array("Q")
             for at in range(n, len(self.digests) - n + 1, 2 * n):

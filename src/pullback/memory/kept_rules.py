@@ -84,10 +84,12 @@ class Decisions:
     labels: set[str] = field(factory=set)
     makers: set[str] = field(factory=set)
     saved: set[str] = field(factory=set)
+    n_steps: int = 0
+    """Of how many steps; of which two may hold one value."""
     held_bytes: int = 0
-    """What is kept in memory, over all stretches."""
+    """What is kept in memory, of each step by itself."""
     all_bytes: int = 0
-    """What save-all holds."""
+    """What save-all holds, likewise."""
 
     def __attrs_post_init__(self) -> None:
         self.fits = [_fitting(rule) for rule in self.keep.rules]
@@ -134,11 +136,11 @@ class Decisions:
             )
         if self.all_bytes and self.held_bytes >= self.all_bytes:
             held, whole, outer = mib(self.held_bytes), mib(self.all_bytes), self.keep.outer
-            told = (
-                f"holds {held}, and save-all would hold {whole}"
-                if type(outer) is SaveAll
-                else f"holds {held} of the steps that are recorded, each by itself, and {outer!r} alone {whole}"
-            )
+            told = f"holds {held}, and save-all would hold {whole}"
+            if type(outer) is not SaveAll:
+                told = f"holds {held} of the steps that are recorded, each by itself, and {outer!r} alone {whole}"
+            elif self.n_steps > 1:
+                told = "holds of each step all that save-all would hold"
             warn_user(
                 f"{self.keep!r} {told}: nothing is saved. Keep fewer values, or pass pullback.{outer!r}", PolicyWarning
             )

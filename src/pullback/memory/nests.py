@@ -134,7 +134,7 @@ def schedule_of(record: Any, policy: Any, n: int | None, sizes: dict[str, int], 
         else:
             steps.staging = None
         policy = policy.reserving(besides, start_held=start_held)
-    policy = evolve(policy, start_held=start_held)
+    policy = evolve(policy, start_held=start_held, spares=False)
     if nest.loops:
         sizes = {**sizes, "tape_bytes": _divided(record, evolve(loop, holds=0), policy.room)}
     return policy.schedule(n, **sizes)

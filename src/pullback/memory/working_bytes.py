@@ -21,6 +21,13 @@ from pullback.words.specs import buffer_of
 
 RECORD_BYTES = 320
 """Of Python's own objects, for each record of a tape that is held."""
+TAPE_BYTES, BUFFER_BYTES = 1_700, 100
+"""The same for the tape of a step of a loop function, and for each array that it holds."""
+STATE_BYTES, LEAF_BYTES = 750, 260
+"""The same for a snapshot of a loop function, and for each leaf of it."""
+DIGESTS, DIGESTS_LEAST, DIGESTS_SHARE = 100_000, 256, 32
+"""Of so many steps at most, and at least, a loop has digests of its states; of a number of bytes they take one part in
+so many."""
 STAGING_FACTOR = 4
 """Making the functions of a step takes at most so many times all that the step computes."""
 
@@ -179,14 +186,31 @@ class Needed:
     """Copies of plain arrays that all tapes share."""
     of_tape: int = 0
     """What a tape holds beyond what is booked for it, and that it does not share."""
+    n_leaves: int = 0
+    """Of the state of a loop function."""
     asked: int = 0
     """What there may be at once when they are recorded for the first time."""
+
+    @property
+    def of_state(self) -> int:
+        """What Python takes for a snapshot of a loop function."""
+        return STATE_BYTES + LEAF_BYTES * self.n_leaves if self.n_leaves else 0
+
+    def digests_within(self, room: int | None, n: int | None) -> tuple[int, int]:
+        """How many of the ``n`` steps of a loop have digests, where it may take ``room`` bytes, and the bytes of these
+        in any room."""
+        most = DIGESTS
+        if room is not None:
+            most = min(most, max(DIGESTS_LEAST, room // DIGESTS_SHARE // 8 // max(1, self.n_leaves)))
+        return most, 9 * self.n_leaves * (DIGESTS if n is None else min(n, DIGESTS))
 
     def with_records(self, sizes: Mapping[str, int], n_steps: int = 1) -> dict[str, int]:
         """The sizes of a state and a tape, with what Python takes for the records of this; these are of so many
         steps."""
         besides = RECORD_BYTES * self.n_records // n_steps + self.of_tape
-        return {**sizes, "tape_bytes": max(0, sizes["tape_bytes"] + besides)}
+        return {
+            "state_bytes": sizes["state_bytes"] + self.of_state, "tape_bytes": max(0, sizes["tape_bytes"] + besides)
+        }  # fmt: skip
 
     def computing_again(self, sizes: Iterable[int], records: Iterable[Any], made: int | None = None) -> "Needed":
         """What a step needs where what the pullbacks of the ``records`` read is computed again, all of it at worst,

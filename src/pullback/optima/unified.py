@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import field, frozen
 
-_EXACT_CELLS: Final = 200_000
+_EXACT_CELLS: Final = 2_500
 _EXACT_WORK: Final = 200_000_000
 """Of a table: half a second."""
 _NEVER: Final = 1 << 29

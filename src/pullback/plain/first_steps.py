@@ -55,6 +55,8 @@ def _holds_little(chain: Any) -> bool:
 
 def look_again(chain: Any, step: int) -> None:
     """Tell the schedule where ``step``, which has just ended, is larger than all before it."""
+    if step >= chain.books[1]:
+        _leave_to_books(chain, step)
     pattern = id(chain.entries.patterns[step])
     if pattern in chain.seen or step <= chain.drawn_at:
         return
@@ -74,6 +76,20 @@ def look_again(chain: Any, step: int) -> None:
         _tell_larger(chain)
 
 
+def _leave_to_books(chain: Any, step: int) -> None:
+    """Where nobody knows how many steps there will be, the schedule is told what the books of those so far take, as far
+    as it can do with the rest; and again after an eighth more."""
+    told, policy = chain.books[0], getattr(chain.schedule, "policy", None)
+    chain.books = told, step * 9 // 8
+    if chain.n is not None or policy is None or policy.room is None:
+        return
+    least = policy.least(None, **chain.sizes) + told
+    books = min((chain.entries.nbytes + BOOK_BYTES * step * 2 // 3) * 9 // 8, policy.max_bytes - least)
+    if books > told:
+        chain.books, chain.freed = (books, chain.books[1]), chain.freed + told - books
+        _tell_larger(chain)
+
+
 def _tell_larger(chain: Any) -> None:
     """Tell the schedule the sizes of the chain; where there is too little room, loops before it give up all they
     can."""
@@ -81,7 +97,7 @@ def _tell_larger(chain: Any) -> None:
         try:
             chain.schedule.larger(freed=chain.freed, **chain.sizes)
         except BudgetError:
-            before = chain.freed
+            before, chain.freed, chain.books = chain.freed, chain.freed + chain.books[0], (0, chain.books[1])
             if chain.ledger.lenders:
                 from pullback.memory.lending import give_all  # noqa: PLC0415 - for those who have several loops
 

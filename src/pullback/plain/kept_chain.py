@@ -340,7 +340,7 @@ class KeptChain:
             value = plain_value(self.kept[key])
             if isinstance(value, np.ndarray):
                 held[id(buffer_of(value))] = buffer_of(value).nbytes
-        told.held_bytes += sum(held.values())
+        told.n_steps, told.held_bytes = told.n_steps + 1, told.held_bytes + sum(held.values())
         told.all_bytes += sum(self.sizes.values())
         for root, known in self.values.items():
             if (

@@ -58,6 +58,7 @@ class PlainChain:
     drawn_at: int = -1  # the newest step when the schedule was drawn
     working: int | None = None  # what is held while the steps run and by them alone, under a policy that counts bytes
     freed: int = 0  # bytes that loops before it have given up since
+    books: tuple[int, int] = (0, 64)  # what the schedule has been told of them, and the step after which it hears more
     ended: bool = False
     fresh: bool = True
     gauge: Any = None

@@ -61,6 +61,8 @@ class PlainCode(Governor):
     binds: bool = False
     """Whether all that the trace holds is to stay within a number of bytes: then code outside marked steps becomes
     save-all only where there is room (``plain.other_ends``)."""
+    counts: bool = False
+    """Whether loops go by a number of bytes: what variables have from before counts for them."""
     floor: int = 0
     """Where all is to stay within a number of bytes: what code outside marked steps takes at least."""
     unlooked_bytes: int = 0
@@ -84,9 +86,9 @@ class PlainCode(Governor):
     @classmethod
     def of(cls, policy: Any, ledger: Ledger, repeatable: bool, called: Any, *, marked: bool) -> "PlainCode":
         """The governor of a call of ``(f, args, kwargs)``. Who looks at the report sees what is governed."""
-        counts = policy.counts_bytes and not marked and not ledger.heard
-        known = seen(policy, *called) if counts else None
-        return cls(policy, ledger, repeatable, marked=marked, binds=policy.room is not None and not marked, seen=known)
+        known = seen(policy, *called) if policy.counts_bytes and not marked and not ledger.heard else None
+        binds, counts = (not marked and each.room is not None for each in (policy, policy.between))
+        return cls(policy, ledger, repeatable, marked=marked, binds=binds, counts=counts, seen=known)
 
     @property
     def keeps(self) -> bool:
@@ -98,7 +100,7 @@ class PlainCode(Governor):
         if self.seen is not None and self.seen.leaves(tape, self._govern):
             return
         self.tape = tape
-        self.cutter = None if self.keeps and not self.binds else Cutter()
+        self.cutter = None if self.keeps and not self.counts else Cutter()
         self.unlooked_bytes = self.policy.unlooked_bytes
 
     def _govern(self, tape: Tape) -> None:
@@ -166,12 +168,12 @@ class PlainCode(Governor):
             self.seen.made(handle._value)
         if self.unlooked_bytes > 0:
             self.unlooked_bytes -= nbytes_of(handle._value) or 8
-        elif self.cutter is not None and (self.binds or not self.marked):
+        elif self.cutter is not None and (self.counts or not self.marked):
             self.cutter.watch(handle)
 
     def bytes_beside(self, held: Collection[Hashable], before: int) -> int:
         """What variables of the program have from before a record, and nobody else holds."""
-        return self.cutter.bytes_beside(self, held, before) if self.cutter and self.binds else 0
+        return self.cutter.bytes_beside(self, held, before) if self.cutter and self.counts else 0
 
     def activated(self, handle: Any) -> None:
         """A handle stands for another value."""

@@ -87,10 +87,11 @@ class MemoryPolicy:
             ) from error
         return Schedule(actions, n, policy=self)
 
-    def reserving(self, nbytes: int, *, start_held: bool = False) -> "MemoryPolicy":  # noqa: ARG002
+    def reserving(self, nbytes: int, *, start_held: bool = False, digests: int = 0) -> "MemoryPolicy":  # noqa: ARG002
         """The policy for a loop that holds ``nbytes`` beside snapshots and tapes: itself, unless it counts bytes.
 
-        ``start_held``: the initial state is among these, so its snapshot takes nothing more.
+        ``start_held``: the initial state is among these, so its snapshot takes nothing more. ``digests``: what those of
+        the loop take, where there is room.
         """
         return self
 

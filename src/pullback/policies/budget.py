@@ -18,6 +18,11 @@ GUESSED: Final = 64
 LITTLE: Final = 32
 """The share of the bytes that what only makes a loop faster may take."""
 
+OWN_BYTES: Final = 64 * 1024
+"""What Python's own objects take that belong to no step: schedule, chain, ledger, frames."""
+OWN_SHARE, DIGESTS_SHARE = 16, 28
+"""The share of the bytes that they may take, and the digests of a loop."""
+
 
 def _as_max_bytes(value: float | str) -> int:
     return as_bytes(value, "max_bytes")
@@ -36,7 +41,7 @@ class Budget(MemoryPolicy):
 
     The bytes bind: what ``tracemalloc`` sees while a loop goes forward and back stays within them. Kept free for that
     are what the program holds already, the running state, its cotangents, those of what the steps read, the arrays that
-    a step makes on its way, Python's own objects for tapes, and the result, which what follows may hold. This is known
+    a step makes on its way, Python's own objects, and the result, which what follows may hold. This is known
     from step 0, of marked steps from the first two: a loop whose later steps need more exceeds the bytes. Code outside
     of loops is cut into steps by itself within the same bytes, that of checkpoints too. Code that is loaded on first
     use does not count. Functions of steps are made (``staging``) where that takes at most a 32nd of the bytes.
@@ -57,7 +62,7 @@ class Budget(MemoryPolicy):
         An integer, or a text: ``"200 MB"``, ``"2 GiB"``, ``"50 %"``.
     exact
         Whether code without marks is planned as a graph of values.
-    reserved, start_held, begun
+    reserved, start_held, spares, digests, begun
         Left alone by users: what a caller that divides its bytes among several loops tells of one of them.
 
     Raises
@@ -82,6 +87,10 @@ class Budget(MemoryPolicy):
     """Bytes that others hold: of these the loop tells (:meth:`reserving`)."""
     start_held: bool = field(default=False, kw_only=True)
     """Whether the initial state is among these: its snapshot takes nothing more then."""
+    spares: bool = field(default=False, kw_only=True)
+    """Whether something is left to Python's own objects that belong to no entry, where there is room."""
+    digests: int = field(default=0, kw_only=True)
+    """What the digests of a loop take, in any number of bytes."""
     begun: int | None = field(default=None, kw_only=True)
     """What was booked when the loop began, where loops that follow may take what it holds: then it holds the initial
     state wherever there is room."""
@@ -96,9 +105,11 @@ class Budget(MemoryPolicy):
         """Between the steps of loops it is as any other."""
         return evolve(self, exact=False) if self.exact else self
 
-    def reserving(self, nbytes: int, *, start_held: bool = False) -> "Budget":
+    def reserving(self, nbytes: int, *, start_held: bool = False, digests: int = 0) -> "Budget":
         """The policy for a loop that holds ``nbytes`` beside snapshots and tapes."""
-        return evolve(self, reserved=nbytes, start_held=start_held)
+        return evolve(
+            self, reserved=nbytes, start_held=start_held, spares=True, digests=digests or self.digests
+        )  # fmt: skip
 
     def lending(self, begun: int) -> "Budget":
         """The policy for a loop that others may follow."""
@@ -138,7 +149,7 @@ class Budget(MemoryPolicy):
 
     def splits(self, n: int, state_bytes: int, tape_bytes: int) -> Plan:
         """Where ``n`` steps are parted."""
-        storage = max(0, self.max_bytes - self.reserved - tape_bytes)
+        storage = max(0, self.max_bytes - self.reserved - tape_bytes - self._spared(n, state_bytes, tape_bytes))
         return plan(n, state_bytes, tape_bytes, storage, start_held=self.start_held)
 
     def rest(self, n: int, first: int, snapshots: Sequence[int], splits: Plan, *, in_work: bool) -> Schedule:
@@ -153,9 +164,17 @@ class Budget(MemoryPolicy):
             return self.reserved + snapshot + state_bytes + tape_bytes
         return self.reserved + min(n, 1) * tape_bytes + min(max(0, n - 1) * tape_bytes, snapshot if n > 1 else 0)
 
+    def _spared(self, n: int | None, state_bytes: int, tape_bytes: int) -> int:
+        """What is left to Python's own objects. More bytes never leave less for steps."""
+        if not self.spares:
+            return 0
+        wanted = min(OWN_BYTES, self.max_bytes // OWN_SHARE) + min(self.digests, self.max_bytes // DIGESTS_SHARE)
+        return min(wanted, max(0, self.max_bytes - self.least(n, state_bytes, tape_bytes)))
+
     def _units(self, state_bytes: int, tape_bytes: int) -> Units:
         """The storage of a loop of unknown length."""
-        room = max(0, self.max_bytes - self.reserved - state_bytes - tape_bytes)
+        spared = self._spared(None, state_bytes, tape_bytes)
+        room = max(0, self.max_bytes - self.reserved - state_bytes - tape_bytes - spared)
         return Units.of(room, state_bytes, tape_bytes, start_held=self.start_held)
 
     def larger(self, freed: int, state_bytes: int, tape_bytes: int) -> Units:

@@ -47,9 +47,9 @@ class Wrapping(MemoryPolicy):
         """The same class around another policy."""
         return evolve(self, policy=policy)
 
-    def reserving(self, nbytes: int, *, start_held: bool = False) -> MemoryPolicy:
+    def reserving(self, nbytes: int, *, start_held: bool = False, digests: int = 0) -> MemoryPolicy:
         """The same class around the policy that keeps these bytes free."""
-        return self.around(self.policy.reserving(nbytes, start_held=start_held))
+        return self.around(self.policy.reserving(nbytes, start_held=start_held, digests=digests))
 
     def at_call(self) -> MemoryPolicy:
         """The same class around the policy for what is free now."""
