@@ -134,6 +134,43 @@ def fill_meets_the_serial_program_under_every_policy_and_form():
                     same_everywhere(filled(policy, form=form, staging=staging), expected, (form, staging, policy))
 
 
+def by_wide_edges(w, policy, form):
+    """Value and gradient where ``w`` rows of both fields are exchanged every ``w`` steps."""
+    held = COMM.slices(SHAPE, w)
+    own = slice(ROWS[0].start - held[0].start, ROWS[0].stop - held[0].start)
+    here = held[0].start <= 2 < held[0].stop
+    row = (2 - held[0].start) * here
+
+    def loss(c):
+        c = COMM.fill(1.0 * c, w, 0)
+
+        def step(k, state):
+            u_prev, u, loss = state
+            if k % w == 0:
+                COMM.fill(u_prev, w, 0)
+                COMM.fill(u, w, 0)
+            u_next = advance(k, np.concatenate([edge, u, edge]), u, u_prev, c, (slice(row, row + here), 4))
+            return u, u_next, loss + np.sum((u_next[own, 2] - 0.1) ** 2)
+
+        edge = np.zeros((1, SHAPE[1]))
+        return COMM.total(looped(form, step, (np.zeros_like(c), np.zeros_like(c), 0.0), "auto")[2])
+
+    with COMM.agree(policy):
+        value, gradient = pb.value_and_grad(loss)(SPEED[held])
+    return value, gradient[own]
+
+
+@case
+def wide_edges_every_few_steps_meet_the_serial_program():
+    value, gradient = serial()
+    for form in ("fori_loop", "steps"):
+        expected = by_wide_edges(3, pb.SaveAll(), form)
+        assert abs(expected[0] - value) <= 1e-14 * abs(value)
+        assert np.max(np.abs(COMM.gather(expected[1]) - gradient)) <= 1e-15 * np.max(np.abs(gradient)) * 8
+        for policy in SOME[1:]:
+            same_everywhere(by_wide_edges(3, policy, form), expected, (form, policy))
+
+
 @case
 def loop_functions_under_every_policy():
     for form in ("fori_loop", "scan", "while_loop")[: 3 if WORLD.size == 2 else 1]:
