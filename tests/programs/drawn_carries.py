@@ -22,6 +22,7 @@ LEAVES: dict[str, Callable[..., Any]] = {
     "fixed": lambda u, v, c, fixed, row: fixed,
     "slice": lambda u, v, c, fixed, row: row,
     "view": lambda u, v, c, fixed, row: u[::-1],
+    "view as it is": lambda u, v, c, fixed, row: u.view(),
     "of captured": lambda u, v, c, fixed, row: c[::-1],
     "fresh": lambda u, v, c, fixed, row: np.tanh(u + 0.1 * v),
 }

@@ -43,18 +43,27 @@ class Unsupported:
     def __get__(self, handle: Any, owner: type[Any] | None = None) -> Any:
         if handle is None:
             return self
+        if self.name == "view":
+            return partial(_viewed, handle)
         if self.name in READING and not left_alone(handle) and not depends(handle):
-            if self.name == "view":
-                return partial(_viewed, handle)
             return getattr(lent(value_now(handle), handle._tape), self.name)
-        raise AttributeError(
-            f"a tracer has no attribute {self.name!r}; use the NumPy function on it, or "
-            f"pullback.value(x).{self.name} to leave the derivative behind{f'. {_HOLD}' * (self.name == 'view')}"
-        )
+        raise _lacks(self.name)
+
+
+def _lacks(name: str, more: str = "") -> AttributeError:
+    return AttributeError(
+        f"a tracer has no attribute {name!r}; use the NumPy function on it, or pullback.value(x).{name} to leave the "
+        f"derivative behind{more}"
+    )
 
 
 def _viewed(handle: Any, *args: Any, **kwargs: Any) -> Any:
-    """What ``view`` gives of a buffer that depends on nothing, to be read only."""
+    """What ``view`` gives: without arguments the array again, else of a buffer that depends on nothing, to be read
+    only."""
+    if not args and not kwargs:
+        return handle[...]
+    if left_alone(handle) or depends(handle):
+        raise _lacks("view", f". Without arguments it is x[...]. {_HOLD}")
     for kind in (*args, *kwargs.values()):
         if isinstance(kind, type) and issubclass(kind, np.ndarray) and kind is not np.ndarray:
             raise NotDifferentiableError(
