@@ -15,7 +15,7 @@ from pullback.recording.crossing import left_alone, present, standing_for
 from pullback.recording.handles import Handle, resolve, spec_of_handle, tape_of, value_now
 from pullback.recording.refusals import refusal
 from pullback.words.call_sites import calls_here, in_adopted_code, site_here, site_text
-from pullback.words.errors import ConversionError, NotDifferentiableError
+from pullback.words.errors import ConversionError
 from pullback.words.sniffs import by_sparse_product
 
 READING: Final = frozenset(("data", "dump", "dumps", "getfield", "tobytes", "tofile", "view"))
@@ -59,17 +59,11 @@ def _lacks(name: str, more: str = "") -> AttributeError:
 
 def _viewed(handle: Any, *args: Any, **kwargs: Any) -> Any:
     """What ``view`` gives: without arguments the array again, else of a buffer that depends on nothing, to be read
-    only."""
+    only, in a subclass of ndarray, too."""
     if not args and not kwargs:
         return handle[...]
     if left_alone(handle) or depends(handle):
         raise _lacks("view", f". Without arguments it is x[...]. {_HOLD}")
-    for kind in (*args, *kwargs.values()):
-        if isinstance(kind, type) and issubclass(kind, np.ndarray) and kind is not np.ndarray:
-            raise NotDifferentiableError(
-                f"{kind.__name__} is a subclass of ndarray (at {site_text(site_here())}), which holds plain numbers: "
-                f"nothing traced could be written into it. {_HOLD}"
-            )
     return lent(value_now(handle), handle._tape).view(*args, **kwargs)
 
 
