@@ -201,9 +201,9 @@ def test_a_policy_that_refuses_or_fails_half_way_costs_its_row_alone():
 
 
 def test_a_budget():
-    found = profile(growth, np.ones(50), budget="8 kB", repeat=1)
-    assert [r.policy for r in found.rows] == ["SaveAll()", "Budget(8000)"]
-    assert found.rows[1].peak_bytes <= 8000
+    found = profile(growth, np.ones(1000), budget="100 kB", repeat=1)
+    assert [r.policy for r in found.rows] == ["SaveAll()", "Budget(100000)"]
+    assert found.rows[1].peak_bytes <= 100_000
 
 
 def test_a_loop_of_unknown_length():
