@@ -51,7 +51,7 @@ def pictures(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(), pb.Binomial(3), pb.Budget("20 kB")], ids=str)
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Recompute(), pb.Binomial(3), pb.Budget("60 kB")], ids=str)
 @pytest.mark.parametrize("f", [growth, marked, nested])
 def test_every_step_is_counted_as_the_schedule_says(f, policy, pictures):
     x = np.linspace(0.1, 1.0, 10)
