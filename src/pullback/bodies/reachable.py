@@ -178,8 +178,10 @@ _HANDLERS = [dis.opmap[name] for name in ("CHECK_EXC_MATCH", "WITH_EXCEPT_START"
 
 @lru_cache(1024)
 def catches(code: CodeType) -> bool:
-    """Whether a function may catch an error, by ``except`` or ``with``. Where the instructions have other names, any
-    may."""
+    """Whether a function may catch an error of what is computed, by ``except`` or ``with``. Where the instructions have
+    other names, any may; none may of those that attrs writes, which catch AttributeErrors."""
+    if code.co_filename.startswith("<attrs generated"):
+        return False
     inner = any(catches(part) for part in code.co_consts if isinstance(part, CodeType))
     return inner or len(_HANDLERS) < 2 or any(op in code.co_code[::2] for op in _HANDLERS)
 
