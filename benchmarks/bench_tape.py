@@ -17,7 +17,7 @@ from harness import arguments, compare, one_thread, print_table, write_json
 
 import pullback as pb
 from pullback.memory.in_force import tracing
-from pullback.memory.sweep import Sweep, sweep
+from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.recorder import INPUT
 from pullback.recording.tape import Tape
 from pullback.tracing.running import open_input

@@ -11,8 +11,8 @@ from attrs import define
 from harness import Row, compare
 
 import pullback as pb
-from pullback.machine.machine import Machine
 from pullback.memory.executor import run_forward, run_reverse
+from pullback.scheduling.machine import Machine
 
 ADDS = 1000
 

@@ -63,15 +63,12 @@ if TYPE_CHECKING:
     from pullback import numpy as numpy
     from pullback.adopting.adoption import adopt
     from pullback.bodies.effects import effect
-    from pullback.calls.staged_functions import staged
     from pullback.choosing.budget_pool import BudgetPool
-    from pullback.hollow.hollow_arrays import spec
     from pullback.inspect.dependency_table import dependencies
     from pullback.inspect.graph_of_tape import record
     from pullback.inspect.profile_runs import profile
     from pullback.inspect.saved_values import saved
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
-    from pullback.marked.stage_texts import explain_stage
     from pullback.planning.measured_curves import pareto
     from pullback.planning.plans import plan
     from pullback.policies.binomial import Binomial
@@ -83,11 +80,14 @@ if TYPE_CHECKING:
     from pullback.policies.tiered import Tiered
     from pullback.resuming.sessions import resume
     from pullback.scaling.executors import over_executor
+    from pullback.shapes_only.hollow_arrays import spec
     from pullback.solving.implicit_derivative import custom_linear_solve
     from pullback.solving.ode_solver import odeint
     from pullback.solving.roots_and_fixed_points import custom_root, fixed_point
     from pullback.solving.structures_as_vectors import fun_and_grad, ravel
     from pullback.sparsity.sparse_jacobians import sparse_jacobian
+    from pullback.staged_functions.staged_functions import staged
+    from pullback.staged_marks.stage_texts import explain_stage
     from pullback.transforms.elementwise_derivative import elementwise_grad
     from pullback.transforms.forward import jvp, linearize
     from pullback.transforms.jacobian_hessian_hvp import gauss_newton_product, hessian, hvp, jacobian
@@ -110,7 +110,7 @@ else:
         "dependencies": "pullback.inspect.dependency_table",
         "effect": "pullback.bodies.effects",
         "elementwise_grad": "pullback.transforms.elementwise_derivative",
-        "explain_stage": "pullback.marked.stage_texts",
+        "explain_stage": "pullback.staged_marks.stage_texts",
         "fixed_point": "pullback.solving.roots_and_fixed_points",
         "fori_loop": "pullback.loops.loop_functions",
         "fun_and_grad": "pullback.solving.structures_as_vectors",
@@ -134,8 +134,8 @@ else:
         "scan": "pullback.loops.loop_functions",
         "sparse_jacobian": "pullback.sparsity.sparse_jacobians",
         "schedules": "pullback.schedules",
-        "spec": "pullback.hollow.hollow_arrays",
-        "staged": "pullback.calls.staged_functions",
+        "spec": "pullback.shapes_only.hollow_arrays",
+        "staged": "pullback.staged_functions.staged_functions",
         "stores": "pullback.stores",
         "testing": "pullback.testing",
         "while_loop": "pullback.loops.loop_functions",

@@ -16,26 +16,26 @@ schedule of 6 steps, 30 actions
 
 # ruff: noqa: PLC0414  X as X re-exports a name explicitly
 
-from pullback.graphs.chain_schedule import ChainSchedule as ChainSchedule
-from pullback.graphs.chain_schedule import optimal_chain as optimal_chain
-from pullback.graphs.graph_schedule import GraphSchedule as GraphSchedule
-from pullback.graphs.graph_schedule import optimal_graph as optimal_graph
-from pullback.machine.actions import Action as Action
-from pullback.machine.actions import Advance as Advance
-from pullback.machine.actions import Delete as Delete
-from pullback.machine.actions import EndForward as EndForward
-from pullback.machine.actions import EndReverse as EndReverse
-from pullback.machine.actions import Load as Load
-from pullback.machine.actions import Record as Record
-from pullback.machine.actions import Reverse as Reverse
-from pullback.machine.actions import Save as Save
-from pullback.machine.actions import Transfer as Transfer
-from pullback.machine.drawing import draw as draw
-from pullback.machine.machine import Machine as Machine
-from pullback.machine.picture import Drawing as Drawing
-from pullback.machine.schedule import Schedule as Schedule
-from pullback.machine.simulator import Simulation as Simulation
-from pullback.machine.simulator import play as play
-from pullback.machine.simulator import simulate as simulate
+from pullback.graph_schedules.chain_schedule import ChainSchedule as ChainSchedule
+from pullback.graph_schedules.chain_schedule import optimal_chain as optimal_chain
+from pullback.graph_schedules.graph_schedule import GraphSchedule as GraphSchedule
+from pullback.graph_schedules.graph_schedule import optimal_graph as optimal_graph
 from pullback.planning.long_runs import RunForecast as RunForecast
 from pullback.planning.long_runs import forecast as forecast
+from pullback.scheduling.actions import Action as Action
+from pullback.scheduling.actions import Advance as Advance
+from pullback.scheduling.actions import Delete as Delete
+from pullback.scheduling.actions import EndForward as EndForward
+from pullback.scheduling.actions import EndReverse as EndReverse
+from pullback.scheduling.actions import Load as Load
+from pullback.scheduling.actions import Record as Record
+from pullback.scheduling.actions import Reverse as Reverse
+from pullback.scheduling.actions import Save as Save
+from pullback.scheduling.actions import Transfer as Transfer
+from pullback.scheduling.drawing import draw as draw
+from pullback.scheduling.machine import Machine as Machine
+from pullback.scheduling.picture import Drawing as Drawing
+from pullback.scheduling.schedule import Schedule as Schedule
+from pullback.scheduling.simulator import Simulation as Simulation
+from pullback.scheduling.simulator import play as play
+from pullback.scheduling.simulator import simulate as simulate

@@ -14,8 +14,8 @@ from tests.programs.step_programs import PROGRAMS
 import pullback as pb
 from pullback.choosing import auto
 from pullback.choosing.auto import Auto, LoopSizes
-from pullback.machine.simulator import simulate
 from pullback.policies.run_again import RunAgain
+from pullback.scheduling.simulator import simulate
 
 POINTS = np.linspace(0.1, 2.0, 100)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.programs.policies import LOOPED, UNTOLD, X
 
 import pullback as pb
-from pullback.optima.binomial_split import advances, forward_steps
+from pullback.optimal_schedules.binomial_split import advances, forward_steps
 from pullback.testing.comparing.bits import same_bits
 
 pytestmark = pytest.mark.filterwarnings(UNTOLD)

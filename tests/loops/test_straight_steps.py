@@ -12,7 +12,7 @@ import pullback as pb
 from pullback.loops import straight_steps
 from pullback.loops.staged_step import StagedStep
 from pullback.loops.staged_steps import StagedSteps
-from pullback.machine.actions import EndForward, Load, Record, Reverse, Save
+from pullback.scheduling.actions import EndForward, Load, Record, Reverse, Save
 
 X = np.array([0.3, -0.7, 1.1, 0.2])
 Y = np.array([0.9, 0.1, -0.4, 2.0])

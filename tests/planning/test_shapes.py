@@ -8,7 +8,7 @@ import pytest
 from tests.primitives.rows import rows
 
 import pullback as pb
-from pullback.hollow.hollow_arrays import hollow, spec
+from pullback.shapes_only.hollow_arrays import hollow, spec
 
 POLICIES = [pb.SaveAll(), pb.Binomial(3), pb.Budget(10**9)]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback.optima.binomial_split import forward_steps
+from pullback.optimal_schedules.binomial_split import forward_steps
 from pullback.policies.binomial import Binomial
 from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, simulate
 from pullback.words.errors import PolicyError

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.called import called_derivatives
-from pullback.onward import arriving_cotangents
+from pullback.accumulating_reverses import arriving_cotangents
+from pullback.nested_derivatives import called_derivatives
 from pullback.staging import shelf
 
 POLICIES = (pb.SaveAll(), pb.Binomial(3), pb.Recompute())

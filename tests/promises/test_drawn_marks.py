@@ -8,7 +8,7 @@ import pytest
 from tests.promises.drawn_marks import program_text
 
 import pullback as pb
-from pullback.marked.following import FollowedMarks
+from pullback.staged_marks.following import FollowedMarks
 from pullback.staging.shelf import forget
 from pullback.stores import Disk, InMemory, Stored, Zlib
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.exact.foreseen import forget
+from pullback.exact_budget.foreseen import forget
 
 SIZE = 10_000
 X, C = np.linspace(0.2, 0.9, SIZE), np.linspace(0.5, 1.0, SIZE)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.marked import wanted
 from pullback.replay.followed_steps import FollowedEntries
 from pullback.replay.step_entries import StepEntries
+from pullback.staged_marks import wanted
 
 N = 40
 X = np.linspace(0.3, 1.1, 6)

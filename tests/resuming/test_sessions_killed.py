@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.resuming.killed_runs import PROGRAMS, N, gradient
 
-from pullback.machine.actions import Advance, EndReverse, Load, Record, Save
-from pullback.machine.machine import Machine
 from pullback.schedules import simulate
+from pullback.scheduling.actions import Advance, EndReverse, Load, Record, Save
+from pullback.scheduling.machine import Machine
 
 PROGRAM = Path(__file__).with_name("killed_runs.py")
 N_LOOPS = {"one loop": 1}

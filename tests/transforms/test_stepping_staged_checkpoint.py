@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.patterns import pattern_shelf
+from pullback.staged_replay import pattern_shelf
 from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 from pullback.transforms import stepping

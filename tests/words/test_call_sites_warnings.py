@@ -10,7 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback.words import call_sites
-from pullback.words.sniffs import error_state
+from pullback.words.undocumented import error_state
 
 X = np.array([0.5, 800.0, 800.0])
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.adjoints.loop_code import LOOPS, UNBOUND
-from pullback.adjoints.loop_runs import joining, run_loop
+from pullback.adopted_loops.loop_code import LOOPS, UNBOUND
+from pullback.adopted_loops.loop_runs import joining, run_loop
 from pullback.adopting.numpy_calls import as_scalar_type
 from pullback.adopting.owning import NOTEBOOK, fresh, note_call, of_module
 from pullback.primitives.shaping.nested_lists import as_operand, holds_tracer

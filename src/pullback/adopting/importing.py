@@ -15,7 +15,7 @@ from threading import RLock
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from pullback.adjoints.loop_code import LOCALS, LOOP
+from pullback.adopted_loops.loop_code import LOCALS, LOOP
 from pullback.adopting.asking import called, classes, formatted, fresh_attribute, reads_source, whole_loop, with_lists
 from pullback.adopting.namespaces import Namespace, answered
 from pullback.adopting.owning import arguments, behind, fresh, leaving, of_module

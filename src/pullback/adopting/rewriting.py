@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from pullback.adjoints.loop_code import LEFT_OUT, LOOPS, LoopCode, asked_for, first_refused, is_candidate
+from pullback.adopted_loops.loop_code import LEFT_OUT, LOOPS, LoopCode, asked_for, first_refused, is_candidate
 from pullback.adopting import numpy_calls
 from pullback.adopting.module_names import Function, imported_names, meant_by, names_in, names_of_arrays
 from pullback.words.plugins import LIVE_NAME

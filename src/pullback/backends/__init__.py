@@ -6,7 +6,7 @@ which are made as NumPy makes them, and :class:`Kernel` objects, each in the pla
 docs/backends.md shows one.
 
 May import: words.
-May be imported by: statements, staging, patterns, plain, repeated.
+May be imported by: statements, staging, staged_replay, plain_programs, staged_pulls.
 """
 
 from pullback.backends.plans import Backend as Backend

@@ -10,8 +10,8 @@ from attrs import define, field
 from pullback.recording.handles import Handle, freeze, plain_value, read_only
 from pullback.recording.tape import PAUSED
 from pullback.travelling.made_functions import MadeFunction, with_function
-from pullback.words.sniffs import rebound_names
 from pullback.words.structures import flatten, map_leaves
+from pullback.words.undocumented import rebound_names
 
 MAX_DEPTH = 8
 """How many functions within functions are followed."""

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from pullback.words.call_sites import RAISED, Log
 from pullback.words.errors import PullbackError, say_where
-from pullback.words.sniffs import error_state, make_error_state, set_error_state
+from pullback.words.undocumented import error_state, make_error_state, set_error_state
 
 
 @define(eq=False)

@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 from pullback.bodies.effects import EFFECT
 from pullback.recording.handles import Handle
 from pullback.words.plugins import COPIES
-from pullback.words.sniffs import global_names
+from pullback.words.undocumented import global_names
 
 MOST = 10_000
 """How many objects are looked at, and how long a container may be that is."""

@@ -25,8 +25,8 @@ from pullback.recording.handles import Handle, freeze, is_lost, read_only
 from pullback.recording.tape import CAPTURED, PAUSED, SMALL
 from pullback.words.digests import digest
 from pullback.words.errors import ReplayError, say_where
-from pullback.words.sniffs import legacy_bytes
 from pullback.words.structures import flatten
+from pullback.words.undocumented import legacy_bytes
 
 
 class OnValues:

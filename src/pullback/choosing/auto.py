@@ -7,14 +7,14 @@ from typing import Any, Final, Protocol
 
 from attrs import evolve, field, frozen
 
-from pullback.machine.schedule import Schedule
-from pullback.machine.tapes_first import TapesFirst
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget
 from pullback.policies.recompute import Recompute, best_segments
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
+from pullback.scheduling.schedule import Schedule
+from pullback.scheduling.tapes_first import TapesFirst
 from pullback.words.byte_sizes import available_bytes
 from pullback.words.errors import BudgetError, PolicyError
 

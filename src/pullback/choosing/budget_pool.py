@@ -13,11 +13,11 @@ from weakref import WeakValueDictionary
 from attrs import define, evolve, field, frozen
 
 from pullback.choosing.auto import Auto, Choice, Gauge, LoopSizes, note
-from pullback.choosing.books import Book, Entry
-from pullback.machine.schedule import Schedule
+from pullback.choosing.pool_files import Book, Entry
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.budget import Budget
 from pullback.policies.save_all import SaveAll
+from pullback.scheduling.schedule import Schedule
 from pullback.words.byte_sizes import as_bytes, limit_of_groups
 from pullback.words.errors import BudgetError, PolicyError, TravelError
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from pullback.machine.actions import MEMORY, Delete, Save
 from pullback.policies.save_all import SaveAll
+from pullback.scheduling.actions import MEMORY, Delete, Save
 
 COPIES = 50
 """Steps that hold five times as much as making a stage of one takes, and twenty times what its buffers do."""

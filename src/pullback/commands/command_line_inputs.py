@@ -20,11 +20,11 @@ from zipfile import BadZipFile
 import numpy as np
 from attrs import frozen
 
-from pullback.hollow.hollow_arrays import spec
 from pullback.memory.in_force import policy_in_force
 from pullback.policies.base import MemoryPolicy
+from pullback.shapes_only.hollow_arrays import spec
 from pullback.words.errors import InputFileError, PolicyError
-from pullback.words.sniffs import of_pickles
+from pullback.words.undocumented import of_pickles
 
 
 @frozen(eq=False)

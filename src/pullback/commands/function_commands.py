@@ -25,7 +25,6 @@ from pullback.commands.shown import (
     show,
     show_json,
 )
-from pullback.hollow.hollow_arrays import has_spec
 from pullback.inspect.graph_of_tape import record
 from pullback.inspect.profile_runs import profile
 from pullback.inspect.profile_table import Profile
@@ -37,6 +36,7 @@ from pullback.planning.plans import plan
 from pullback.policies.base import MemoryPolicy
 from pullback.reports.contents import contents_of
 from pullback.reports.page import page_of, require_writable
+from pullback.shapes_only.hollow_arrays import has_spec
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import InputFileError, PolicyError
 

@@ -14,8 +14,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from pullback.hollow.equal_specs import SpecSolver
-from pullback.hollow.hollow_arrays import has_spec, shapes_alone
 from pullback.inspect.graph import Body, Graph, Node, Output, Slot, Steps, graph_from
 from pullback.loops.loop_record import LOOP, LoopRecord
 from pullback.memory.ledger import Ledger, tape_holdings
@@ -28,6 +26,8 @@ from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS, Form
+from pullback.shapes_only.equal_specs import SpecSolver
+from pullback.shapes_only.hollow_arrays import has_spec, shapes_alone
 from pullback.tracing.running import Traced
 from pullback.transforms.argnums import name_of
 from pullback.transforms.pulls import Pull

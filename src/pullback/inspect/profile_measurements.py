@@ -21,11 +21,11 @@ import numpy as np
 from attrs import Factory, evolve, frozen
 from numpy.typing import NDArray
 
-from pullback.machine.actions import Delete, Save
-from pullback.machine.simulator import machine_for, play
 from pullback.memory.ledger import Report
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.wrapping import Wrapping
+from pullback.scheduling.actions import Delete, Save
+from pullback.scheduling.simulator import machine_for, play
 from pullback.testing.comparing.differences import flatten as side_by_side
 from pullback.testing.comparing.differences import inner, random_cotangents, random_like, richardson
 from pullback.testing.comparing.trees import inexact_leaves

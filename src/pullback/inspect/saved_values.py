@@ -19,7 +19,7 @@ from pullback.inspect.graph_of_tape import (
 from pullback.inspect.saved_table import Choice, Row, Saved
 from pullback.memory.in_force import policy_in_force
 from pullback.memory.ledger import Held, Ledger, tape_holdings
-from pullback.plain.plain_snapshots import PlainSnapshots
+from pullback.plain_programs.plain_snapshots import PlainSnapshots
 from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import CAPTURE

@@ -15,8 +15,8 @@ from pullback.loops.loop_record import LoopRecord
 from pullback.loops.staged_step import Pass
 from pullback.memory.in_force import using
 from pullback.memory.ledger import Ledger
+from pullback.memory.reverse_sweep import Sweep
 from pullback.memory.store import Store
-from pullback.memory.sweep import Sweep
 from pullback.memory.timeline import Timeline, timed
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll

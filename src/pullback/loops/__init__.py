@@ -1,6 +1,6 @@
 """Steps under a policy: scan, fori_loop and while_loop.
 
-May import: watching, words, rules, machine, policies, choosing, recording, memory, tracing, bodies, shadow, staging,
-replay, patterns, plain.
+May import: watching, words, rules, scheduling, policies, choosing, recording, memory, tracing, bodies, shadow,
+staging, replay, staged_replay, plain_programs.
 May be imported by: resuming, transforms, solving, testing.policies, inspect, planning, demos, the public faces.
 """

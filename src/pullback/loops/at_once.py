@@ -25,8 +25,8 @@ from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
 from pullback.shadow.operations import enters_as
 from pullback.staging.generated import say_line, usable
-from pullback.words.sniffs import error_state
 from pullback.words.structures import LEAF
+from pullback.words.undocumented import error_state
 
 
 @define(eq=False)

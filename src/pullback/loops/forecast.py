@@ -16,13 +16,13 @@ from attrs import define, field
 from pullback.loops.loop_bytes import may_lend, scheduled_by
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.staged_step import StepTape
-from pullback.machine.machine import Machine
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.ledger import Item
+from pullback.memory.reverse_sweep import release_records
 from pullback.memory.store import Store, Storing
-from pullback.memory.sweep import release_records
 from pullback.recording.recorder import INPUT
 from pullback.rules.forms import FORMS
+from pullback.scheduling.machine import Machine
 from pullback.words.specs import buffer_of
 
 Key = Any

@@ -12,13 +12,13 @@ from attrs import evolve
 
 from pullback.choosing.agreement import GIVE_THE_SAME, agreed, least
 from pullback.loops.staged_step import StepTape
-from pullback.machine.actions import MEMORY
 from pullback.memory.in_force import planned
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.store import ByReference
 from pullback.memory.working_bytes import BUFFER_BYTES, TAPE_BYTES, Needed, parts_of_keys
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import CLOSED, REPLAYABLE
+from pullback.scheduling.actions import MEMORY
 from pullback.words.call_sites import site_here, site_text
 
 
@@ -32,7 +32,7 @@ def first_step(record: Any) -> Any:
         chain.steps.lifetimes.asks = partial(make_room, chain.store.ledger, room, chain.steps.enclosing.records)
     if room is None or planned() is not None or record.agreement is not None:  # step 0 is not run once more there
         return chain.probe_first()
-    from pullback.memory.nests import Nest  # noqa: PLC0415 - for those who pass a number of bytes
+    from pullback.memory.nested_loops import Nest  # noqa: PLC0415 - for those who pass a number of bytes
 
     places = _places(record)
     room = room - chain.store.ledger.total if places is None else places.room
@@ -139,7 +139,7 @@ def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, mo
         policy, besides = _lent_alike(record, policy, n, ledger, besides)
         return policy.reserving(besides, start_held=bool(record.chain.start)).schedule(n, **sizes)
     if _places(record) is not None or (steps.nest is not None and steps.nest.loops):
-        from pullback.memory.nests import schedule_of  # noqa: PLC0415 - for those who nest loops
+        from pullback.memory.nested_loops import schedule_of  # noqa: PLC0415 - for those who nest loops
 
         return schedule_of(record, policy, n, sizes, besides, working_bytes(record))
     extra = record.needed.staging_bytes
@@ -149,7 +149,7 @@ def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, mo
         steps.staging = None
     start_held = bool(record.chain.start)
     if policy.room is not None and ledger is None and not _follows(record) and record.fresh:
-        from pullback.memory.nests import beside_marked_steps  # noqa: PLC0415 - for those who nest loops
+        from pullback.memory.nested_loops import beside_marked_steps  # noqa: PLC0415 - for those who nest loops
 
         besides = beside_marked_steps(record, policy.room, n, sizes, besides)
     if policy.room is not None and (ledger is not None or _follows(record)):

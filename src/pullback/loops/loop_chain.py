@@ -14,19 +14,19 @@ from pullback.loops.replay_check import Verifier
 from pullback.loops.rerun import Steps, writable
 from pullback.loops.staged_step import Snapshot, StagedStep, StepTape, booking_of, pull_back, same_tape
 from pullback.loops.straight_steps import back, keep, straight
-from pullback.machine.actions import MEMORY
-from pullback.machine.known_schedules import ADVANCE, AT_ONCE, BACK, DELETE, KEEP, LOAD, SAVE
-from pullback.machine.machine import Machine
-from pullback.machine.tapes_for_states import TapeSizes
 from pullback.memory.executor import carry_out_known, carry_out_one, run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import value_items
+from pullback.memory.reverse_sweep import Sweep
 from pullback.memory.store import ByReference, Storing
-from pullback.memory.sweep import Sweep
 from pullback.recording.copies import separate
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import PAUSED
 from pullback.recording.traps import TRAPPED
+from pullback.scheduling.actions import MEMORY
+from pullback.scheduling.known_schedules import ADVANCE, AT_ONCE, BACK, DELETE, KEEP, LOAD, SAVE
+from pullback.scheduling.machine import Machine
+from pullback.scheduling.tapes_for_states import TapeSizes
 
 
 @define(eq=False)

@@ -33,16 +33,16 @@ from pullback.loops.loop_bytes import (
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.replay_check import trial, unrepeated
 from pullback.loops.staged_step import Pass
-from pullback.machine.machine import Machine
 from pullback.memory.in_force import MEASURED, RESUMED, agreed_point, agreement_in_force, planned, recorded, using
 from pullback.memory.ledger import Item, value_items
-from pullback.memory.sweep import Sweep, innermost_of
+from pullback.memory.reverse_sweep import Sweep, innermost_of
 from pullback.memory.working_bytes import Lifetimes, Needed
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.tape import REPLAYABLE
 from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import special_form
+from pullback.scheduling.machine import Machine
 from pullback.words.errors import ReplayError, TracerError, say_where
 from pullback.words.specs import buffer_of, carries_derivative, shared_spec, spec_of
 

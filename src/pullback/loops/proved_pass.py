@@ -13,13 +13,13 @@ from pullback.bodies.proofs import CHECKED, FEWEST
 from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import Booking, StagedStep, StepKind
 from pullback.loops.straight_steps import Proved, back, keep, recorded_on, telling
-from pullback.machine.actions import MEMORY
-from pullback.machine.known_schedules import ADVANCE, AT_ONCE, BACK, DELETE, KEEP, LOAD, SAVE
 from pullback.memory.ledger import value_items
 from pullback.recording.copies import separate
 from pullback.recording.handles import twin_of
+from pullback.scheduling.actions import MEMORY
+from pullback.scheduling.known_schedules import ADVANCE, AT_ONCE, BACK, DELETE, KEEP, LOAD, SAVE
 from pullback.staging.generated import say_line, usable
-from pullback.words.sniffs import error_state, is_quiet, quiet
+from pullback.words.undocumented import error_state, is_quiet, quiet
 
 _INSIDE: Any = nullcontext()
 

@@ -16,9 +16,9 @@ from pullback.loops.replay_check import Verifier
 from pullback.loops.staged_step import StepTape
 from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Ledger, record_items
-from pullback.memory.sweep import Releasing
+from pullback.memory.reverse_sweep import Releasing
 from pullback.memory.working_bytes import Lifetimes
-from pullback.plain.plain_code import PlainCode
+from pullback.plain_programs.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import RETURNED, copy_kept, separate
 from pullback.recording.crossing import by_value, present
@@ -31,9 +31,9 @@ from pullback.tracing.running import open_input, released_governor
 from pullback.tracing.tracer import KINDS
 from pullback.words.errors import StructureError, TracerError
 from pullback.words.foreign import ORDINARY, plain_parts
-from pullback.words.sniffs import HELD
 from pullback.words.specs import carries_derivative, native, new_array, spec_of
 from pullback.words.structures import LEAF, NOTHING, flatten, flattened, is_flat, unflatten
+from pullback.words.undocumented import HELD
 
 
 @define(eq=False)

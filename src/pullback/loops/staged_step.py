@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 
 from pullback.memory.entry_parts import Taken, put_in
 from pullback.memory.ledger import Item, lasting_buffers, record_items, value_items
-from pullback.memory.sweep import Sweep, release_records, sweep
+from pullback.memory.reverse_sweep import Sweep, release_records, sweep
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import Handle, make, plain_value
 from pullback.recording.recorder import form_of
@@ -22,8 +22,8 @@ from pullback.staging.generated import Generated, say_line
 from pullback.staging.stages import Stage, slot_items
 from pullback.staging.workspaces import Workspace
 from pullback.words.errors import say_where
-from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of, fits, new_zeros
+from pullback.words.undocumented import quiet
 
 
 class Snapshot(NamedTuple):

@@ -12,7 +12,7 @@ from pullback.bodies.proofs import Proof
 from pullback.loops.rerun import Steps, as_before, returned_by
 from pullback.loops.staged_step import StagedStep, StepKind, StepTape
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
-from pullback.memory.sweep import Releasing
+from pullback.memory.reverse_sweep import Releasing
 from pullback.recording.copies import separate
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle

@@ -18,17 +18,17 @@ from pullback.bodies.proofs import CHECKED, FEWEST, Proof
 from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import StagedStep, StepKind
 from pullback.loops.staged_steps import StagedSteps
-from pullback.machine.actions import MEMORY
 from pullback.memory.store import Store
 from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
+from pullback.scheduling.actions import MEMORY
 from pullback.shadow.operations import Result, enters_as
 from pullback.shadow.quick_operators import Known
 from pullback.staging.generated import say_line, usable, warn
 from pullback.staging.slabs import in_slab, n_in_slab
 from pullback.staging.stages import slot_items
-from pullback.words.sniffs import error_state, is_quiet, quiet, under_error_state
 from pullback.words.structures import LEAF
+from pullback.words.undocumented import error_state, is_quiet, quiet, under_error_state
 
 _QUIET: Any = nullcontext()
 FEW = 6

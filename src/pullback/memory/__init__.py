@@ -1,7 +1,7 @@
 """What is held and what is run again: the ledger, the executor, the reverse sweep, replay, what is in force.
 
-May import: words, rules, optima, machine, policies, choosing, recording, stores.
-May be imported by: hollow, watching, tracing, replay, exact, shadow, staging, patterns, plain, calls, called, loops,
-resuming, repeated, marked, transforms, sparsity, solving, scaling, pictures, inspect, planning, reports, commands,
-adopting, adjoints, the public faces.
+May import: words, rules, optimal_schedules, scheduling, policies, choosing, recording, stores.
+May be imported by: shapes_only, watching, tracing, replay, exact_budget, shadow, staging, staged_replay,
+plain_programs, staged_functions, nested_derivatives, loops, resuming, staged_pulls, staged_marks, transforms,
+sparsity, solving, scaling, pictures, inspect, planning, reports, commands, adopting, adopted_loops, the public faces.
 """

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 from attrs import define, field
 
 from pullback.choosing.agreement import agreed
-from pullback.machine.actions import MEMORY, Delete, Save
 from pullback.memory.executor import carry_out
-from pullback.optima.unified import forward_steps
+from pullback.optimal_schedules.unified import forward_steps
+from pullback.scheduling.actions import MEMORY, Delete, Save
 from pullback.words.errors import BudgetError
 
 PARTS: Final = 8

@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from attrs import Factory, define, field, frozen
 
-from pullback.machine.actions import DISK, MEMORY, Save, Transfer
 from pullback.memory.ledger import Item, Ledger
 from pullback.policies.save_all import SaveAll
+from pullback.scheduling.actions import DISK, MEMORY, Save, Transfer
 from pullback.words.errors import PolicyError
 
 Key: TypeAlias = tuple[str, int, str]

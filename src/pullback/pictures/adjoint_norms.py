@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, evolve, field
 
-from pullback.memory.sweep import seeded, sweep
+from pullback.memory.reverse_sweep import seeded, sweep
 from pullback.recording.recorder import form_of
 from pullback.recording.traps import hearing
 from pullback.words.call_sites import site_line

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from attrs import define
 
-from pullback.machine.picture import written
 from pullback.pictures.folded_graph import NO_INFLUENCE, SIZE, Picture, folded, steps_of, steps_text
 from pullback.pictures.graph_languages import dot_of, mermaid_of, svg_of
+from pullback.scheduling.picture import written
 from pullback.words.errors import InputFileError, PullbackError
 
 SUFFIXES: Final = (".svg", ".mmd", ".dot", ".txt")

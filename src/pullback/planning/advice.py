@@ -15,7 +15,6 @@ from attrs import define, evolve, field
 from pullback.choosing.auto import Auto
 from pullback.inspect.plan_forecast import Plan, Trial, forecast_of, tried
 from pullback.inspect.seconds import SHORT, StepSeconds, step_seconds
-from pullback.machine.actions import DISK, Load, Save
 from pullback.planning.advices import AS_FAST, Advice, advice_of, best_of, seconds_of_plan, too_little
 from pullback.planning.runs import of_runs
 from pullback.policies.base import MemoryPolicy
@@ -26,6 +25,7 @@ from pullback.policies.periodic import Periodic
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.policies.tiered import Tiered
+from pullback.scheduling.actions import DISK, Load, Save
 from pullback.words.errors import BudgetError, PolicyError
 
 

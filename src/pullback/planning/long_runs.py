@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from pullback.machine.schedule import whole_number
-from pullback.optima.binomial_split import forward_steps, repetitions, writes
+from pullback.optimal_schedules.binomial_split import forward_steps, repetitions, writes
+from pullback.scheduling.schedule import whole_number
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import PolicyError
 

@@ -6,13 +6,13 @@ from typing import Any
 from attrs import evolve
 
 from pullback.choosing.auto import Auto
-from pullback.hollow.hollow_arrays import shapes_alone
 from pullback.inspect.plan_forecast import Plan, forecast_of, measured, tried
 from pullback.planning.advice import Loops
 from pullback.planning.advices import Advice
 from pullback.planning.runs import of_runs
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
+from pullback.shapes_only.hollow_arrays import shapes_alone
 
 
 def plan_of_shapes(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) -> Plan:

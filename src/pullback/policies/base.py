@@ -5,9 +5,9 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import NOTHING, define, fields
 
-from pullback.machine.actions import Action
-from pullback.machine.schedule import Schedule, whole_number
-from pullback.machine.tapes_for_states import tapes_for_states
+from pullback.scheduling.actions import Action
+from pullback.scheduling.schedule import Schedule, whole_number
+from pullback.scheduling.tapes_for_states import tapes_for_states
 from pullback.words.errors import PolicyError
 
 
@@ -16,7 +16,7 @@ class MemoryPolicy:
     """How much memory a loop or program may hold between forward and reverse: the base class of all policies.
 
     Subclass it, as a frozen attrs class, and write :meth:`actions` as a plain generator. Every action is checked by
-    :class:`pullback.machine.machine.Machine` as it is carried out, so a wrong policy raises and never gives a wrong
+    :class:`pullback.scheduling.machine.Machine` as it is carried out, so a wrong policy raises and never gives a wrong
     gradient::
 
         @frozen
@@ -60,7 +60,7 @@ class MemoryPolicy:
 
         ``state_bytes`` and ``tape_bytes`` are the sizes of one snapshot and of the tape of one step, None where they
         are unknown. Where a policy :attr:`counts_states`, tapes take the place of states that are larger
-        (:mod:`pullback.machine.tapes_for_states`). Raises ``PolicyError`` for a length that is negative or no whole
+        (:mod:`pullback.scheduling.tapes_for_states`). Raises ``PolicyError`` for a length that is negative or no whole
         number, or unknown where this policy needs it.
         """
         length = (

@@ -5,11 +5,11 @@ from collections.abc import Generator, Iterator
 
 from attrs import define, field
 
-from pullback.machine.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
-from pullback.machine.tapes_first import Tapes
-from pullback.optima.online import Rule
-from pullback.optima.unified import Plan
-from pullback.optima.unknown_length import Units
+from pullback.optimal_schedules.online import Rule
+from pullback.optimal_schedules.unified import Plan
+from pullback.optimal_schedules.unknown_length import Units
+from pullback.scheduling.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
+from pullback.scheduling.tapes_first import Tapes
 
 
 def by_leaves(n: int, splits: Plan, *, lends: bool) -> Iterator[Action]:
@@ -72,8 +72,8 @@ def _back(begin: int, stop: int, first: int, snapshots: list[int], splits: Plan)
 
 @define
 class Growing:
-    """A loop of unknown length, by :mod:`pullback.optima.unknown_length`: its sweep, which never ends, and what follows
-    when it has ended."""
+    """A loop of unknown length, by :mod:`pullback.optimal_schedules.unknown_length`: its sweep, which never ends, and
+    what follows when it has ended."""
 
     units: Units
     snapshots: list[int] = field(factory=list)

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from pullback.machine.schedule import Schedule
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
+from pullback.scheduling.schedule import Schedule
 from pullback.words.errors import PolicyError
 
 KEEP: Final = "keep"

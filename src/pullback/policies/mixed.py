@@ -5,11 +5,22 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from pullback.machine.actions import Action, Advance, Delete, EndForward, EndReverse, Kind, Load, Record, Reverse, Save
-from pullback.machine.schedule import Schedule, whole_number
-from pullback.optima.binomial_split import split
-from pullback.optima.mixed_table import TAPE, first_moves, longest
+from pullback.optimal_schedules.binomial_split import split
+from pullback.optimal_schedules.mixed_table import TAPE, first_moves, longest
 from pullback.policies.base import MemoryPolicy
+from pullback.scheduling.actions import (
+    Action,
+    Advance,
+    Delete,
+    EndForward,
+    EndReverse,
+    Kind,
+    Load,
+    Record,
+    Reverse,
+    Save,
+)
+from pullback.scheduling.schedule import Schedule, whole_number
 
 MOST_UNITS: Final = 256
 """Where tapes are small, a slot is cut into as many parts as keep the table below this many."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from attrs import field, frozen
 
-from pullback.optima.binomial_split import forward_steps as binomial_steps
-from pullback.optima.unified import forward_steps, plan
+from pullback.optimal_schedules.binomial_split import forward_steps as binomial_steps
+from pullback.optimal_schedules.unified import forward_steps, plan
 from pullback.policies.budget import GUESSED
 
 PARTS: Final = 16

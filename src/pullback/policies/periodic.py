@@ -6,12 +6,12 @@ from typing import Any
 
 from attrs import field, frozen
 
-from pullback.machine.actions import MEMORY, Action, Advance, Delete, EndForward, EndReverse, Load, Save
-from pullback.machine.schedule import Schedule, whole_number
-from pullback.machine.tapes_first import Tapes
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import reverse_from
 from pullback.policies.recompute import finish_advanced, finish_recorded
+from pullback.scheduling.actions import MEMORY, Action, Advance, Delete, EndForward, EndReverse, Load, Save
+from pullback.scheduling.schedule import Schedule, whole_number
+from pullback.scheduling.tapes_first import Tapes
 from pullback.words.errors import PolicyError
 
 

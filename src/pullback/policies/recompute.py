@@ -8,7 +8,8 @@ from math import isqrt
 
 from attrs import field, frozen
 
-from pullback.machine.actions import (
+from pullback.policies.base import MemoryPolicy
+from pullback.scheduling.actions import (
     MEMORY,
     Action,
     Advance,
@@ -20,9 +21,8 @@ from pullback.machine.actions import (
     Reverse,
     Save,
 )
-from pullback.machine.schedule import Schedule, whole_number
-from pullback.machine.tapes_first import Tapes
-from pullback.policies.base import MemoryPolicy
+from pullback.scheduling.schedule import Schedule, whole_number
+from pullback.scheduling.tapes_first import Tapes
 from pullback.words.errors import PolicyError
 
 _REMEDY = 'Pass the number of segments, at least 1, or "sqrt"'

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from pullback.machine.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Save
-from pullback.machine.tapes_first import Tapes
 from pullback.policies.base import MemoryPolicy
+from pullback.scheduling.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Save
+from pullback.scheduling.tapes_first import Tapes
 
 
 @frozen(repr=False)

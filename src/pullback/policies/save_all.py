@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from pullback.machine.actions import Action
-from pullback.machine.schedule import Schedule
-from pullback.machine.tapes_first import Tapes
 from pullback.policies.base import MemoryPolicy
+from pullback.scheduling.actions import Action
+from pullback.scheduling.schedule import Schedule
+from pullback.scheduling.tapes_first import Tapes
 
 
 @frozen(repr=False)

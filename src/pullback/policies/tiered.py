@@ -7,12 +7,23 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from pullback.machine.actions import DISK, Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
-from pullback.machine.schedule import Schedule, whole_number
-from pullback.optima.binomial_split import split
-from pullback.optima.two_level_table import TwoLevel, two_level
+from pullback.optimal_schedules.binomial_split import split
+from pullback.optimal_schedules.two_level_table import TwoLevel, two_level
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial, reverse_from
+from pullback.scheduling.actions import (
+    DISK,
+    Action,
+    Advance,
+    Delete,
+    EndForward,
+    EndReverse,
+    Load,
+    Record,
+    Reverse,
+    Save,
+)
+from pullback.scheduling.schedule import Schedule, whole_number
 from pullback.words.errors import PolicyError
 
 LATE_ROWS = 2_000

@@ -5,8 +5,8 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from pullback.machine.schedule import Schedule
 from pullback.policies.base import MemoryPolicy
+from pullback.scheduling.schedule import Schedule
 
 
 @frozen(repr=False)

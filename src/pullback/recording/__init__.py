@@ -2,7 +2,8 @@
 
 May import: words, rules.
 May be imported by: primitives.shared, primitives.shaping, primitives.elementwise, primitives.reducing,
-primitives.selecting, primitives.curves, stores, memory, tracing, bodies, replay, exact, shadow, statements, staging,
-onward, patterns, plain, calls, called, loops, resuming, repeated, marked, transforms, sparsity, solving, pictures,
-inspect, adopting, adjoints, the public faces.
+primitives.selecting, primitives.curves, stores, memory, tracing, bodies, replay, exact_budget, shadow, statements,
+staging, accumulating_reverses, staged_replay, plain_programs, staged_functions, nested_derivatives, loops, resuming,
+staged_pulls, staged_marks, transforms, sparsity, solving, pictures, inspect, adopting, adopted_loops, the public
+faces.
 """

@@ -11,7 +11,7 @@ import numpy as np
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.digests import digest, same_bits
 from pullback.words.errors import WriteError
-from pullback.words.sniffs import LISTED, limit, references
+from pullback.words.undocumented import LISTED, limit, references
 
 RETURNED = limit(lambda leaves: max(map(getrefcount, list(leaves))), 3)
 """How many references there are to a leaf in a list, where one other list or tuple has it as well. Test:

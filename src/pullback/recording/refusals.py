@@ -11,7 +11,7 @@ from pullback.recording.handles import Handle
 from pullback.words.call_sites import calls_here, in_adopted_code, intern_site, site_code, site_here, site_text
 from pullback.words.errors import ConversionError, WriteError
 from pullback.words.other_libraries import named_call, remedy
-from pullback.words.sniffs import instruction, of_a_tracer, of_a_write, source
+from pullback.words.undocumented import instruction, of_a_tracer, of_a_write, source
 
 PNP = "from pullback import numpy as pnp"
 BUFFER = (

@@ -40,8 +40,8 @@ from pullback.rules.unbroadcast import settle
 from pullback.words.call_sites import find_site, site_here, site_text
 from pullback.words.errors import WriteError
 from pullback.words.foreign import plain_operand
-from pullback.words.sniffs import PULLED
 from pullback.words.specs import new_array
+from pullback.words.undocumented import PULLED
 
 
 def set_item(handle: Any, key: Any, value: Any) -> None:

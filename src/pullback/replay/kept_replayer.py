@@ -12,7 +12,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.memory.ledger import lasting_buffers, record_items, value_items
-from pullback.memory.sweep import Sweep, sweep
+from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.handles import plain_value
 from pullback.replay.replayer import Replayer, other_bytes
 from pullback.replay.step_entries import Entry, StepEntries

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 from attrs import define, field, frozen
 from xxhash import xxh3_64_hexdigest
 
-from pullback.machine.actions import Save
 from pullback.memory.in_force import RESUMED, depth
 from pullback.memory.store import TemporaryFolder
 from pullback.recording.tape import REPLAYABLE
@@ -19,6 +18,7 @@ from pullback.resuming.journal_files import KeptFolder, read_text
 from pullback.resuming.journals import LoopJournal
 from pullback.resuming.keys import key_of, require_same
 from pullback.resuming.parts_beside import PartsBeside
+from pullback.scheduling.actions import Save
 from pullback.stores.disk import Disk, OnDisk
 from pullback.stores.figures import Figures
 from pullback.words.errors import PullbackError, ResumeError, StoreError, say_where

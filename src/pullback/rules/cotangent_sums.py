@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.rules.generated_code import compile_function
-from pullback.words.sniffs import JOINED, PULLED, RECORDED
+from pullback.words.undocumented import JOINED, PULLED, RECORDED
 
 LARGE = 1 << 16
 """Bytes from which on a new array costs more than looking whether one may be written."""

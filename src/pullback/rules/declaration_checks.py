@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.rules.rule_names import RESERVED, SPEC, Names, Rule
 from pullback.words.errors import DeclarationError
-from pullback.words.sniffs import global_names
+from pullback.words.undocumented import global_names
 
 
 def signature_of(

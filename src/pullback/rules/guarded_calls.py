@@ -16,8 +16,8 @@ from pullback.rules.rule_names import Names, Rule
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.digests import same_bits
 from pullback.words.errors import ConversionError, PullbackError, RuleError
-from pullback.words.sniffs import HELD, LISTED, references
 from pullback.words.structures import flatten
+from pullback.words.undocumented import HELD, LISTED, references
 
 NUMBERS = (np.generic, int, float, complex)
 ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type, range, np.dtype))

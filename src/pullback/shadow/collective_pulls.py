@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, field
 
-from pullback.memory.sweep import Sweep, unreached
+from pullback.memory.reverse_sweep import Sweep, unreached
 from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import FORMS, PULLS, Form, special_form
 from pullback.rules.nan_masking import MASKED_PULLS

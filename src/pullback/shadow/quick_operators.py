@@ -25,7 +25,7 @@ from pullback.shadow.very_handles import element, of_two
 from pullback.tracing.tracer import Tracer, View, caller
 from pullback.tracing.ufuncs import SCALARS, meant
 from pullback.words.sameness import same_content
-from pullback.words.sniffs import by_assignment, error_state
+from pullback.words.undocumented import by_assignment, error_state
 
 EAGER: Final = ((None, None, None, None, None, None, None),)
 """What the operators compare with where nothing is known."""

@@ -15,7 +15,7 @@ from pullback.shadow.operations import CAPTURE, READ, Operation
 from pullback.shadow.quick_operators import EAGER, UNBOUND, Known
 from pullback.shadow.valueless import Following
 from pullback.words.ordered_calls import UNDER_WAY, fed
-from pullback.words.sniffs import quiet
+from pullback.words.undocumented import quiet
 
 ERROR_STATE = "NumPy's error state, or Python's warning filters, are changed within the step"
 

@@ -15,7 +15,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.memory.in_force import Tracing
-from pullback.memory.sweep import release_records
+from pullback.memory.reverse_sweep import release_records
 from pullback.primitives.shaping.reshaping import copy
 from pullback.recording.copies import faithful
 from pullback.recording.crossing import present
@@ -47,7 +47,7 @@ from pullback.shadow.valueless import CLASSES, KIND_OF, ValuelessTracer, Valuele
 from pullback.shadow.waiting import fails_as_a_number, may_wait
 from pullback.tracing.collectives import recorded_on
 from pullback.words.foreign import ORDINARY
-from pullback.words.sniffs import error_state
+from pullback.words.undocumented import error_state
 
 
 @define(eq=False)

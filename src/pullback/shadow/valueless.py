@@ -32,7 +32,7 @@ from pullback.tracing.dispatch import function
 from pullback.tracing.tracer import KINDS, Buffer, Tracer, View, Weak
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
-from pullback.words.sniffs import error_state, holders
+from pullback.words.undocumented import error_state, holders
 
 _OF_SHAPE = (np.shape, np.ndim, np.size)
 

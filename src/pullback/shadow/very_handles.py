@@ -10,7 +10,7 @@ from typing import Any
 
 from pullback.primitives.selecting.indexing import GETITEM
 from pullback.shadow.operations import MOST
-from pullback.words.sniffs import error_state
+from pullback.words.undocumented import error_state
 
 
 def of_two(key: str, own: int, general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -22,7 +22,7 @@ from attrs import astuple, frozen
 from pullback.bodies.closures import detached_function
 from pullback.loops.loop_functions import scan
 from pullback.memory.in_force import innermost
-from pullback.memory.sweep import Sweep, innermost_of, sweep
+from pullback.memory.reverse_sweep import Sweep, innermost_of, sweep
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE, by_value, present

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pullback.words.optional_libraries import optional_library
-from pullback.words.sniffs import column_groups
+from pullback.words.undocumented import column_groups
 
 
 def sparse_library() -> Any:

@@ -16,7 +16,7 @@ from pullback.backends.threads import side_by_side
 from pullback.rules.nan_masking import without_nan
 from pullback.staging.generated import warn_at
 from pullback.statements.symbols import Statement
-from pullback.words.sniffs import error_state, is_quiet
+from pullback.words.undocumented import error_state, is_quiet
 
 BLOCK = 1 << 17
 """Bytes of an array that are computed at a time."""

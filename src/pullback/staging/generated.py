@@ -13,7 +13,7 @@ from pullback.recording.copies import faithful
 from pullback.staging.placing import Plan
 from pullback.words.call_sites import errors_in_force, site_text, warn_at_site
 from pullback.words.errors import say_where
-from pullback.words.sniffs import error_state, is_quiet, quiet, under_error_state
+from pullback.words.undocumented import error_state, is_quiet, quiet, under_error_state
 
 _ALLOWED: dict[Any, bool] = {}
 _DEFAULTS: dict[Any, bool] = {}

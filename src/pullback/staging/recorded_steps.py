@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.memory.sweep import Sweep, sweep
+from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.tape import Tape
 from pullback.shadow.collective_pulls import Trial, draw, is_taken_part_in, tried
 from pullback.shadow.operations import Operation, Result
@@ -15,7 +15,7 @@ from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.workspaces import Workspace
 from pullback.words.digests import same_bits
 from pullback.words.ordered_calls import fed
-from pullback.words.sniffs import quiet
+from pullback.words.undocumented import quiet
 
 
 @define(eq=False)

@@ -27,8 +27,8 @@ from pullback.staging.told_backends import Description
 from pullback.staging.workspaces import Workspace
 from pullback.statements.symbols import Program, Symbol, mapped
 from pullback.words.ordered_calls import fed
-from pullback.words.sniffs import quiet
 from pullback.words.specs import buffer_of
+from pullback.words.undocumented import quiet
 
 MOST_AT_ONCE = 2**26
 """Bytes of all values of a step up to which it has a function that records and reverses it: where they are more, what

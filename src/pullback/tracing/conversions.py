@@ -16,7 +16,7 @@ from pullback.recording.handles import Handle, resolve, spec_of_handle, tape_of,
 from pullback.recording.refusals import refusal
 from pullback.words.call_sites import calls_here, in_adopted_code, site_here, site_text
 from pullback.words.errors import ConversionError
-from pullback.words.sniffs import by_sparse_product
+from pullback.words.undocumented import by_sparse_product
 
 READING: Final = frozenset(("data", "dump", "dumps", "getfield", "tobytes", "tofile", "view"))
 """Attributes that only read: of an array that depends on nothing, in adopted code, they are those of its values."""

@@ -8,7 +8,7 @@ import numpy as np
 from attrs import define, frozen
 
 from pullback.memory.in_force import InForce, Tracing, agreed_at_end, agreement_in_force, next_level
-from pullback.memory.sweep import Releasing
+from pullback.memory.reverse_sweep import Releasing
 from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve, tape_of
 from pullback.recording.recorder import INPUT

@@ -7,13 +7,13 @@ has been given it. What is computed so are real numbers of one dtype in C order,
 depend on where they go. The handle has no value from then on. Should somebody have it still, that is an error and no
 wrong number.
 
-How it is known that an operand dies nobody promises, as is said of the rest in ``words.sniffs``. What the stack of a
-frame holds cannot be asked. A count of references says that one thing alone has the operand, and the code object says
-that this is the stack: by the instruction that has made it. CPython 3.14 lends a local to an operator without counting
-that, so the count alone says nothing there. An array of objects lends its elements to an operator as the stack does,
-and may do so again and again: how many there are is counted, too. What is not known of an instruction makes all unknown
-that lies on the stack, so of another Python no operand is found to die, and each result is in a new array. Tests:
-test_operands_are_found_on_the_stack, test_counts_tell_an_operand_that_dies, test_arrays_of_objects_are_counted.
+How it is known that an operand dies nobody promises, as is said of the rest in ``words.undocumented``. What the stack
+of a frame holds cannot be asked. A count of references says that one thing alone has the operand, and the code object
+says that this is the stack: by the instruction that has made it. CPython 3.14 lends a local to an operator without
+counting that, so the count alone says nothing there. An array of objects lends its elements to an operator as the stack
+does, and may do so again and again: how many there are is counted, too. What is not known of an instruction makes all
+unknown that lies on the stack, so of another Python no operand is found to die, and each result is in a new array.
+Tests: test_operands_are_found_on_the_stack, test_counts_tell_an_operand_that_dies, test_arrays_of_objects_are_counted.
 """
 
 import dis
@@ -31,8 +31,8 @@ import numpy as np
 from pullback.recording.handles import FREE, spec_of_handle
 from pullback.recording.tape import Tape
 from pullback.words.call_sites import find_site
-from pullback.words.sniffs import limit
 from pullback.words.specs import shared_spec
+from pullback.words.undocumented import limit
 
 UNKNOWN: Final = -1
 """In the place of an instruction: an operand that a name, a constant, or something else has given."""

@@ -33,7 +33,7 @@ from pullback.tracing.taking_over import TAKING_OVER
 from pullback.tracing.ufuncs import SCALARS, meant, ufunc
 from pullback.tracing.writes_at_once import added, assigned
 from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
-from pullback.words.sniffs import by_assignment
+from pullback.words.undocumented import by_assignment
 
 
 def caller(key: Any) -> Callable[..., Any]:

@@ -26,8 +26,8 @@ from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
 from pullback.words.foreign import plain_parts
 from pullback.words.other_libraries import remedy
-from pullback.words.sniffs import by_operator
 from pullback.words.specs import INEXACT
+from pullback.words.undocumented import by_operator
 
 PYTHON_NUMBERS = (int, float, complex)
 SCALARS = frozenset({np.float16, np.float32, np.float64, np.longdouble, np.complex64, np.complex128, np.clongdouble})

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.calls.known_functions import gradient_of, staged_of
 from pullback.memory.in_force import (
     Tracing,
     agreed_at_end,
@@ -24,6 +23,7 @@ from pullback.recording.copies import separate
 from pullback.recording.crossing import entered, present
 from pullback.recording.handles import SHARED, Handle, freeze, kind_of, make, value
 from pullback.recording.tape import FORWARD, Tape
+from pullback.staged_functions.known_functions import gradient_of, staged_of
 from pullback.tracing.running import lowered, overlapping, run_function
 from pullback.tracing.tracer import KINDS
 from pullback.transforms.jacobian_blocks import Leaves, leaves_of
@@ -37,7 +37,7 @@ from pullback.words.foreign import foreign_argument, plain_array
 from pullback.words.specs import ArraySpec, carries_derivative, fits, native, spec_of
 from pullback.words.structures import flatten, map_leaves, matched, paths, unflatten
 
-_ROOM = "pullback.repeated.repeated_pushes"
+_ROOM = "pullback.staged_pulls.repeated_pushes"
 RECORDED_BYTES = 2**24
 """What a pull may hold that is kept beside the record of its derivative."""
 _STAYS = (
@@ -97,7 +97,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     if owner is not None and type(primals) is type(tangents) is tuple and len(primals) == len(tangents):
         warm = owner.warm
         if warm is None:
-            from pullback.calls.entry_making import warm_of  # noqa: PLC0415 - as below
+            from pullback.staged_functions.entry_making import warm_of  # noqa: PLC0415 - as below
 
             warm = owner.warm = warm_of(owner)
         at_entry = warm.tangent(f, primals, tangents, (Tangents, Tangent), lambda: jvp(f, primals, tangents))
@@ -105,7 +105,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
             return at_entry[0]
     if staged is not None and type(primals) is type(tangents) is tuple:
         # Imported here as in reverse.py: few programs stage functions.
-        from pullback.calls.derivative_calls import pushed_at_once  # noqa: PLC0415
+        from pullback.staged_functions.derivative_calls import pushed_at_once  # noqa: PLC0415
 
         at_once = pushed_at_once(staged, primals, tangents, (Tangents, Tangent))
         if at_once is not None:
@@ -145,7 +145,7 @@ def _forward_tape() -> Tape:
 
 def _called(f: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> list[Any] | None:
     """Value and tangent by the stage of a call that has come before; None where there is none."""
-    from pullback.called.called_derivatives import called  # noqa: PLC0415 - as above
+    from pullback.nested_derivatives.called_derivatives import called  # noqa: PLC0415 - as above
 
     return called("tangent", f, (*primals, *tangents), _both, lambda: list(jvp(f, primals, tangents)))
 
@@ -288,7 +288,7 @@ class LinearMap:
     def _look(self) -> None:
         if self._may_repeat and staging_in_force() != "off":
             # As in pulls.py: few programs ask for many directions.
-            from pullback.repeated.repeated_pushes import repeated_pushes  # noqa: PLC0415
+            from pullback.staged_pulls.repeated_pushes import repeated_pushes  # noqa: PLC0415
 
             self._repeated = repeated_pushes(self._pull.traced, self._outs.values)
             self._may_repeat = False

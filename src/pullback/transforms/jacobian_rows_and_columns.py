@@ -142,7 +142,7 @@ class Task:
             known.n_columns += len(several)
             return None
         # As in pulls.py: few programs ask for many columns.
-        from pullback.repeated.repeated_tangents import RepeatedTangents  # noqa: PLC0415
+        from pullback.staged_pulls.repeated_tangents import RepeatedTangents  # noqa: PLC0415
 
         if known.tangents is None:
             known.tangents = RepeatedTangents()

@@ -9,8 +9,8 @@ from typing import Any
 
 from pullback.memory.in_force import staging_in_force, watchers
 from pullback.memory.ledger import Ledger, Report, mib
-from pullback.memory.sweep import Releasing, Sweep, given_out, release_records, seeded
-from pullback.plain.functions_of_steps import sweep_held
+from pullback.memory.reverse_sweep import Releasing, Sweep, given_out, release_records, seeded
+from pullback.plain_programs.functions_of_steps import sweep_held
 from pullback.recording.handles import Handle
 from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced
@@ -28,7 +28,7 @@ many."""
 FEW, SOME = 1, 12
 """Of the first sweeps of a record nobody asks whether there is a function: of more where that room is not imported."""
 
-_ROOM = "pullback.repeated.repeated_pulls"
+_ROOM = "pullback.staged_pulls.repeated_pulls"
 
 
 class Pull:
@@ -166,7 +166,7 @@ class Pull:
             if self._n_sweeps <= SOME and _ROOM not in sys.modules:
                 return runs
             # As in reverse.py: few programs pull so often, and the others need not import that room.
-            from pullback.repeated.repeated_pulls import RepeatedPulls  # noqa: PLC0415
+            from pullback.staged_pulls.repeated_pulls import RepeatedPulls  # noqa: PLC0415
 
             self._repeated = RepeatedPulls(self._open().tape)
         plain = [run for run in runs if run.outer is None]

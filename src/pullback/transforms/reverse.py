@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from pullback.calls.hot_gradients import Hot
-from pullback.calls.known_functions import CARRIED
 from pullback.memory.in_force import RESUMED, depth, planned, policy_in_force, progress_in_force, using, watchers
 from pullback.memory.ledger import LEDGERS, Ledger
-from pullback.memory.sweep import Releasing, given_out, seeded, sweep
-from pullback.plain.functions_of_steps import sweep_held
-from pullback.plain.plain_code import PlainCode
+from pullback.memory.reverse_sweep import Releasing, given_out, seeded, sweep
+from pullback.plain_programs.functions_of_steps import sweep_held
+from pullback.plain_programs.plain_code import PlainCode
 from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.traps import TRAPPED
+from pullback.staged_functions.hot_gradients import Hot
+from pullback.staged_functions.known_functions import CARRIED
 from pullback.tracing.running import Traced, lowered, run_traced
 from pullback.transforms.argnums import Chosen, chosen
 from pullback.transforms.pulls import Pull
@@ -205,7 +205,8 @@ def _gradient_of(
 
 def _called(hot: Hot, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
     """The gradient by the stage of a call that has come before, in a tuple; None where there is none."""
-    from pullback.called.called_derivatives import gradient_called  # noqa: PLC0415 - few have derivatives within others
+    # Few have derivatives within others.
+    from pullback.nested_derivatives.called_derivatives import gradient_called  # noqa: PLC0415 - as above
 
     return gradient_called(hot, args, where)
 

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pullback.marked.wanted import followed
 from pullback.memory.in_force import (
     RESUMED,
     checked,
@@ -24,9 +23,9 @@ from pullback.memory.in_force import (
     verify_in_force,
 )
 from pullback.memory.ledger import Ledger
-from pullback.plain.first_steps import agrees
-from pullback.plain.other_ends import left_alone, require_held, watched_whole
-from pullback.plain.plain_code import PlainCode
+from pullback.plain_programs.first_steps import agrees
+from pullback.plain_programs.other_ends import left_alone, require_held, watched_whole
+from pullback.plain_programs.plain_code import PlainCode
 from pullback.policies.base import PolicyOrAuto
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
@@ -35,6 +34,7 @@ from pullback.recording.handles import Handle
 from pullback.recording.tape import CLOSED, RECORDING, REPLAYABLE, Tape
 from pullback.replay.marked_steps import MarkedSteps
 from pullback.replay.step_entries import Calls
+from pullback.staged_marks.wanted import followed
 from pullback.travelling.made_functions import made
 from pullback.words.call_sites import public
 from pullback.words.errors import PolicyError, StructureError, say_where

@@ -19,7 +19,7 @@ from xxhash import xxh3_128_hexdigest
 
 from pullback.travelling.places import name_in, object_at
 from pullback.words.errors import PullbackError, TravelError
-from pullback.words.sniffs import asking_pickler, is_by_value
+from pullback.words.undocumented import asking_pickler, is_by_value
 
 _DECLARING = "pullback.rules."
 _COPIES: WeakValueDictionary[str, Any] = WeakValueDictionary()

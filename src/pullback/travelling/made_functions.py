@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from pullback.travelling.places import object_at
 from pullback.words.errors import TravelError
-from pullback.words.sniffs import asking_pickler, is_by_value
+from pullback.words.undocumented import asking_pickler, is_by_value
 
 
 class MadeFunction(partial[Any]):

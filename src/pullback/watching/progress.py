@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from pullback.machine.actions import Advance, EndForward, EndReverse, Record
 from pullback.memory.ledger import Item
+from pullback.scheduling.actions import Advance, EndForward, EndReverse, Record
 from pullback.words.optional_libraries import optional_library
 
 EACH: Final = 0.1

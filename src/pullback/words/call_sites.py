@@ -22,7 +22,7 @@ import numpy as np
 
 from pullback.words.other_libraries import LIBRARIES
 from pullback.words.plugins import LIVE_NAME, is_of_plugin
-from pullback.words.sniffs import error_state, is_of, is_standard, make_error_state, own_offsets, set_error_state
+from pullback.words.undocumented import error_state, is_of, is_standard, make_error_state, own_offsets, set_error_state
 
 _SITES: list[tuple[CodeType, int]] = []
 """Code objects that made a record, each with the first of its call sites: one for every instruction offset."""

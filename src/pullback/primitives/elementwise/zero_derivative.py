@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.primitives.shared.numpy_names import available
 from pullback.rules.declaration import Composite, zero_derivative
-from pullback.words.sniffs import UNNAMED
+from pullback.words.undocumented import UNNAMED
 
 
 def _each(*functions: Callable[..., Any]) -> tuple[Composite, ...]:

@@ -14,8 +14,8 @@ from pullback.primitives.shared.axes import Axis, keep
 from pullback.primitives.shared.gather_scatter import put
 from pullback.primitives.shared.products_of_others import is_ordinary, loses_nothing, products_of_others
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
-from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
+from pullback.words.undocumented import ABSENT
 
 MULTIPLY: Any = np.multiply.reduce
 

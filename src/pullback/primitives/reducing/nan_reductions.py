@@ -16,8 +16,8 @@ from pullback.primitives.shared.axes import Axis, count
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.call_sites import warn_user
-from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
+from pullback.words.undocumented import ABSENT
 
 
 # ------------------------------------------------------------------------------------------------ sums, products, scans

@@ -27,8 +27,8 @@ from pullback.recording.handles import Handle, plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import NotDifferentiableError
-from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
+from pullback.words.undocumented import ABSENT
 
 MANY = 32
 """From this many ranks on, a sort takes less time than a partition."""

@@ -12,8 +12,8 @@ from pullback.primitives.shared.numpy_names import available, served
 from pullback.primitives.shared.products_of_others import is_ordinary
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
-from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
+from pullback.words.undocumented import ABSENT
 
 
 def _cumsum_rule(ct: Any, x_spec: ArraySpec, axis: int) -> Any:

@@ -13,7 +13,7 @@ from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import Axis
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.call_sites import warn_user
-from pullback.words.sniffs import ABSENT
+from pullback.words.undocumented import ABSENT
 
 
 # --------------------------------------------------------------------------------------------------------- ptp, average

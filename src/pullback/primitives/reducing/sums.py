@@ -8,8 +8,8 @@ import numpy as np
 from pullback.primitives.shared.axes import Axis, Shape, count, divided, extent, integral, keep, kept_shape
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
-from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
+from pullback.words.undocumented import ABSENT
 
 ADD: Any = np.add.reduce
 

@@ -26,8 +26,8 @@ from pullback.primitives.shared.masked_arithmetic import over, times
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
-from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
+from pullback.words.undocumented import ABSENT
 
 
 # -------------------------------------------------------------------------------------------------- partial derivatives

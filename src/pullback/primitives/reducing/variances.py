@@ -7,8 +7,8 @@ import numpy as np
 from pullback.primitives.reducing.sums import is_true
 from pullback.primitives.shared.axes import Axis, count, extent, keep
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
-from pullback.words.sniffs import ABSENT
 from pullback.words.specs import ArraySpec
+from pullback.words.undocumented import ABSENT
 
 
 # var = sum |x - m|^2 / (n - ddof) with m the mean: d var = 2 Re(conj(x - m) dx) / (n - ddof), because sum(x - m) = 0.

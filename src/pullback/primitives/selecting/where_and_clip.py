@@ -14,7 +14,7 @@ from pullback.primitives.shared.masked_arithmetic import where_false, where_true
 from pullback.recording.handles import Handle
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
 from pullback.words.errors import NotDifferentiableError
-from pullback.words.sniffs import ABSENT, CLIP
+from pullback.words.undocumented import ABSENT, CLIP
 
 # ---------------------------------------------------------------------------------------------------- where and its kin
 where = primitive(

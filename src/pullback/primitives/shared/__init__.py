@@ -2,5 +2,5 @@
 
 May import: words, rules, recording.
 May be imported by: primitives.shaping, primitives.elementwise, primitives.reducing, primitives.selecting,
-primitives.curves, adjoints, the public faces.
+primitives.curves, adopted_loops, the public faces.
 """

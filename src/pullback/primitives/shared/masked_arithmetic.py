@@ -19,7 +19,7 @@ import numpy as np
 from pullback.recording.handles import Handle, layout_of
 from pullback.rules.declaration import Primitive, primitive
 from pullback.rules.generated_code import compile_function
-from pullback.words.sniffs import error_state, is_quiet, quiet
+from pullback.words.undocumented import error_state, is_quiet, quiet
 
 
 def silent(rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,10 +8,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from attrs import Factory, frozen
 
-from pullback.machine.simulator import Simulation, simulate
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.policies.wrapping import Wrapping
+from pullback.scheduling.simulator import Simulation, simulate
 from pullback.testing.comparing.bits import same_bits
 from pullback.testing.comparing.differences import random_cotangents
 from pullback.testing.comparing.faults import Fault, raise_faults

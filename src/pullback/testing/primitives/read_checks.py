@@ -16,7 +16,7 @@ from pullback.testing.comparing.bits import overwritten, poisoned, same_bits, sp
 from pullback.testing.comparing.differences import random_like
 from pullback.testing.comparing.faults import Fault
 from pullback.testing.primitives.calls import SEED, Call, Use, apply, environment, evaluate, nearby, stable
-from pullback.words.sniffs import global_names
+from pullback.words.undocumented import global_names
 
 LARGE = 1e4
 """Larger than what rules compare with, and still a float16."""

@@ -1,5 +1,0 @@
-"""Derivatives that are asked for again and again, within a trace or of functions made anew: one record, no body runs.
-
-May import: words, recording, memory, tracing, shadow, staging, bodies, calls.
-May be imported by: transforms.
-"""

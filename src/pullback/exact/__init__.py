@@ -1,5 +1,0 @@
-"""Plain programs within a number of bytes: which values are held, which are computed again, and when.
-
-May import: words, rules, graphs, recording, memory, replay.
-May be imported by: plain.
-"""

@@ -1,0 +1,5 @@
+"""Plain programs within a number of bytes: which values are held, which are computed again, and when.
+
+May import: words, rules, graph_schedules, recording, memory, replay.
+May be imported by: plain_programs.
+"""

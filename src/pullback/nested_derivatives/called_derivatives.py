@@ -1,0 +1,227 @@
+"""Derivatives that are asked for again and again within a trace, or of functions made anew: after some calls each is
+one record, or plain values, and the body no longer runs.
+
+What is known is kept by the code of the function. The first calls of a stage go the ordinary way as well; other bits
+end it. Whatever is not as it was goes the ordinary way.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from threading import get_ident
+from types import FunctionType
+from typing import Any, cast
+
+from attrs import define
+
+from pullback.memory.in_force import (
+    innermost_alone,
+    nothing_in_force,
+    planned,
+    saves_all,
+    staging_in_force,
+    watchers,
+)
+from pullback.nested_derivatives.call_forms import fits, kinds_of_call, leaves_of
+from pullback.nested_derivatives.called_stages import PLAIN, PUSHED, RECORDED, Called, Derivative, made
+from pullback.recording.copies import owned, packed_copy
+from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value
+from pullback.recording.recorder import hold
+from pullback.recording.tape import FORWARD, RECORDING, Tape
+from pullback.recording.traps import TRAPPED
+from pullback.staged_functions.entry_making import carried_gradient
+from pullback.staged_functions.known_functions import CARRIED, Kept, staged_of
+from pullback.staging.generated import errors_are_ordinary
+from pullback.staging.shelf import Recent
+from pullback.words.call_sites import site_here
+from pullback.words.sameness import same_content
+from pullback.words.undocumented import quiet
+
+BEFORE = {None: 300, FORWARD: 150, RECORDING: 40}
+"""Calls in the ordinary way before a stage is made, and again where none fits, by what the trace around does: about as
+many as take the time in which one is made."""
+COMPARED = 2
+"""Calls of a stage that are computed in the ordinary way as well."""
+MOST_FUNCTIONS = 64
+"""Of how many functions it is known."""
+
+
+@define(eq=False)
+class CalledDerivatives(Kept[Called]):
+    """What is known of one derivative of the functions of one code."""
+
+    def found(
+        self, f: FunctionType, parts: tuple[int, ...], leaves: Sequence[Any], around: Tape | None
+    ) -> Called | None:
+        """A stage for such a call, which is taken out until the call is over."""
+        for called in self.kept:
+            alike = called.names is f.__globals__ and called.parts == parts
+            if alike and fits(called.kinds, leaves, around) and called.reads.hold():
+                return called if self.take_out(called) else None
+        return None
+
+
+_SHELF = Recent(MOST_FUNCTIONS)
+
+
+def known_of(what: Any, f: FunctionType, around: Sequence[Any]) -> CalledDerivatives:
+    """What is known of a derivative of the functions of one code, with functions of the same code ``around`` them."""
+    codes = [x.__code__ if type(x) is FunctionType else id(x) for x in around if callable(x)]
+    with _SHELF.changing:
+        found: CalledDerivatives = _SHELF.of((what, f.__code__, f.__code__.co_filename, *codes), CalledDerivatives)
+        return found
+
+
+def function_of(f: Any) -> FunctionType | None:
+    """The function whose body runs, where nothing but its cells and globals make it another one than others of its
+    code."""
+    known = staged_of(f)
+    found = f if known is None else known.f
+    if type(found) is not FunctionType or found.__defaults__ or found.__kwdefaults__:
+        return None
+    return found
+
+
+def called(
+    what: Any, f: Any, args: tuple[Any, ...], derivative: Derivative, ordinary: Callable[[], list[Any]]
+) -> list[Any] | None:
+    """The values of a ``derivative`` of ``f``, as the ``ordinary`` way gives them; None where that way is to be
+    taken."""
+    around = innermost_alone()
+    if not (nothing_in_force() if around is None else _may_be_staged(around)) or not _is_ordinary(f):
+        return None
+    function = function_of(f)
+    told = None if function is None else leaves_of(function, args)
+    if function is None or told is None:
+        return None
+    leaves, parts = told
+    mode = None if around is None else around.mode
+    known = known_of((what, mode), function, leaves[len(args) :])
+    if known.busy or known.over:
+        return None
+    found = known.found(function, parts, leaves, around)
+    if found is None:
+        if known.wants(BEFORE[mode]):
+            _make(known, derivative, function, len(args), parts, leaves, around)
+        return None
+    return _given(known, found, leaves, around, ordinary)
+
+
+def gradient_called(hot: Any, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
+    """What the gradient ``hot`` gives by the arguments at ``where``, in a tuple; None where the ordinary way is to be
+    taken."""
+    n = 1 if hot.with_value else 0
+
+    def derivative(f: Any, args: list[Any]) -> list[Any]:
+        value, cts = carried_gradient(f, tuple(args), where)
+        return [value, *cts][1 - n :]
+
+    def ordinary() -> list[Any]:
+        found = hot.anew()[0](*args)
+        value, cts = found if n else (None, found)
+        return [value, *(cts if hot.which.several else [cts])][1 - n :]
+
+    found = called(("gradient", where, n), hot.f, args, derivative, ordinary)
+    return None if found is None else (hot.told((found[0] if n else None, found[n:])),)
+
+
+def _given(
+    known: CalledDerivatives, found: Called, leaves: Sequence[Any], around: Tape | None, ordinary: Any
+) -> list[Any] | None:
+    """The values by the stage that was ``found``."""
+    try:
+        values, slots, given = _computed(found, leaves, around)
+    except Exception:  # noqa: BLE001 - the ordinary way raises it again, at the user's line
+        return None
+    if found.n_compared >= COMPARED:
+        known.put_back(found)
+        return _handed_out(found, values, slots, given, around)
+    known.busy = True
+    try:
+        right: list[Any] = ordinary()
+    finally:
+        known.busy = False
+    if _is_right(found, values, right, around):
+        found.n_compared += 1
+        known.put_back(found)
+    else:
+        known.refused("a stage gives other values than the ordinary way")
+    return right
+
+
+def _is_ordinary(f: Any) -> bool:
+    if TRAPPED.get() or CARRIED.get() is not None or sys.gettrace() is not None or sys.getprofile() is not None:
+        return False
+    staged = staged_of(f)
+    return errors_are_ordinary() and staging_in_force(None if staged is None else staged.staging) != "off"
+
+
+def _may_be_staged(around: Tape) -> bool:
+    return around.thread == get_ident() and planned() is None and not watchers() and saves_all()
+
+
+def _make(
+    known: CalledDerivatives, derivative: Derivative, f: FunctionType, n_args: int, parts: tuple[int, ...],
+    leaves: list[Any], around: Tape | None,
+) -> None:  # fmt: skip
+    kinds = kinds_of_call(leaves, n_args, around)
+    if kinds is None:
+        return
+    known.busy = True
+    try:
+        stage = made(derivative, f, n_args, parts, leaves, kinds, around)
+    except Exception as error:  # noqa: BLE001 - whatever a function does with what has no value
+        known.refused(str(error) or type(error).__name__)
+    else:
+        known.put_back(stage)
+    finally:
+        known.busy = False
+
+
+def _computed(found: Called, leaves: Sequence[Any], around: Tape | None) -> tuple[Any, Any, list[Any]]:
+    """The values of the stage, its slots, and the leaves that enter."""
+    given, still = [leaves[k] for k in found.active], [leaves[k] for k in found.still]
+    ready, tape = found.ready, cast("Tape", around)
+    if found.way is PLAIN:
+        inputs = given
+    elif found.way is PUSHED:
+        inputs = [x._value for x in given] + still + [x._id.value for x in given]
+    else:
+        held = ready.exits.stage.held  # still leaves come after those that are active
+        inputs = [hold(x, x._value, tape) if kept else x._value for x, kept in zip(given, held, strict=False)]
+        inputs += map(packed_copy, still)
+    if found.n_compared >= COMPARED:
+        return *ready.forward(inputs, (), found.constants), given
+    record = ready.exits.stage.record
+    with quiet():  # the ordinary way warns
+        return *record.function(inputs, (), found.constants, *ready.work.of(record)), given
+
+
+def _handed_out(found: Called, values: Any, slots: Any, given: list[Any], around: Any) -> list[Any]:
+    moves = found.moves
+    if not any(moves):
+        return [packed_copy(v) for v, _ in zip(values, moves)]  # noqa: B905 - there are no tangents
+    around.masks = around.masks or found.masks
+    if found.way is RECORDED:
+        exits = found.ready.exits
+        handles = exits.recorded(around, [x._id for x in given], values, slots, given, site_here())
+        return [x if moving else packed_copy(v) for x, v, moving in zip(handles, values, moves, strict=True)]
+    kind, tangents = type(given[0]._id), iter(values[len(moves) :])
+    return [
+        make(kind_of(around, v), owned(v), kind(owned(next(tangents))), around, SHARED) if moving else packed_copy(v)
+        for v, moving in zip(values, moves)  # noqa: B905 - the tangents come after them
+    ]
+
+
+def _is_right(found: Called, values: Any, right: list[Any], around: Tape | None) -> bool:
+    """Whether the ordinary way has given the same, as values of the same kind."""
+    if len(found.moves) != len(right):
+        return False
+    tangents = iter(values[len(right) :])
+    for value, other, moving in zip(values, right, found.moves):  # noqa: B905 - the tangents come after them
+        if isinstance(other, Handle) is not moving or (moving and (other._tape is not around or other._id is None)):
+            return False
+        if not same_content(plain_value(other._value) if moving else other, value):
+            return False
+        if moving and found.way is PUSHED and not same_content(other._id.value, next(tangents)):
+            return False
+    return True

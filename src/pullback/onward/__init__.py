@@ -1,5 +1,0 @@
-"""Reverses of stages that go on with cotangents which have come from after them, as generated functions.
-
-May import: words, rules, recording, statements, staging.
-May be imported by: calls.
-"""

@@ -1,0 +1,359 @@
+"""What the first steps of a program tell a policy that goes by bytes.
+
+A loop function runs step 0 to know them. Marked steps are run by the user, so the schedule is drawn when two steps have
+been recorded, and catches up with them.
+"""
+
+from functools import partial
+from typing import Any
+
+from pullback.choosing.agreement import agreed, least
+from pullback.memory.ledger import record_items, value_items
+from pullback.memory.working_bytes import BESIDE, RECORD_BYTES, Lifetimes, parts_of_keys
+from pullback.plain_programs.plain_snapshots import INITIAL
+from pullback.replay.step_entries import OPERAND_BYTES, OPERANDS_BYTES, SLOT_BYTES, STEP_BYTES
+from pullback.rules.forms import FORMS
+from pullback.scheduling.actions import MEMORY
+from pullback.words.errors import BudgetError
+
+N_FIRST = 2
+"""Steps that are recorded before the schedule is drawn: what both read from before the loop is no part of a state."""
+SPARE = 4
+"""One part in so many beyond what is needed now is asked for, so that not every operation asks."""
+FIRST_SHARE = 4
+"""Of the bytes: the part that the first steps may take."""
+BOOK_BYTES = 120
+"""Of a step while the way back is gone: what its tape and its replay are known by."""
+FREE_BOOKS = 64 * 1024
+"""Of Python's own objects so much is not counted, as nowhere else."""
+MOST_FIRST = 8
+"""Of a program that is cut by itself, whose first steps are often of other kinds than those that follow."""
+
+
+def waits(chain: Any, k: int) -> bool:
+    """Whether the first ``k`` steps do not tell yet what the next ones will be like."""
+    if k < N_FIRST:
+        return k == 0 or chain.policy.needs_sizes or agrees(chain) or _holds_little(chain)
+    patterns, governor = chain.entries.patterns, chain.tape.governor
+    if governor.unmarked is not chain or k >= MOST_FIRST or patterns[k - 1] is patterns[k - 2]:
+        return False
+    items = record_items(chain.tape.records[chain.cuts[0] :])
+    for snapshot in chain.snapshots.filling.values():
+        items += value_items(list(snapshot.values.values()), "snapshot")
+    held = sum({key: nbytes for key, nbytes, _ in items}.values())
+    room: int | None = chain.policy.room
+    free = 0 if room is None else room - chain.ledger.total * governor.marked  # loops before it have taken their part
+    return held <= free // FIRST_SHARE
+
+
+def _holds_little(chain: Any) -> bool:
+    """Whether the tape of step 0 takes less than what the step reads from before, so that tapes may take the place of
+    states: else a policy that counts these has to know no more."""
+    records, read = chain.tape.records[chain.cuts[0] : chain.cuts[1]], chain.snapshots.filling[0].values
+    return _tape_bytes(records, set()) < sum(n for _, n, _ in value_items(list(read.values()), "snapshot"))
+
+
+def look_again(chain: Any, step: int) -> None:
+    """Tell the schedule where ``step``, which has just ended, is larger than all before it."""
+    if step >= chain.books[1]:
+        _leave_to_books(chain, step)
+    pattern = id(chain.entries.patterns[step])
+    if pattern in chain.seen or step <= chain.drawn_at:
+        return
+    if chain.tape.governor.unmarked is not chain and (agrees(chain) or not chain.policy.counts_states):
+        return
+    chain.seen.add(pattern)
+    found, cuts = dict(chain.sizes), chain.cuts
+    records = chain.tape.records[cuts[step] : cuts[step + 1]]
+    tape = _tape_bytes(records, chain.known)
+    read = chain.snapshots.filling.get(step)
+    values = [] if read is None else [value for ident, value in read.values.items() if ident >= cuts[0]]
+    state = sum(nbytes for _, nbytes, _ in value_items(values, "snapshot"))
+    found["tape_bytes"] = max(found["tape_bytes"], tape + RECORD_BYTES * len(records) * chain.policy.counts_bytes)
+    found["state_bytes"] = max(found["state_bytes"], state)
+    if found != chain.sizes:
+        chain.sizes = found
+        _tell_larger(chain)
+
+
+def _leave_to_books(chain: Any, step: int) -> None:
+    """Where nobody knows how many steps there will be, the schedule is told what the books of those so far take, as far
+    as it can do with the rest; and again after an eighth more."""
+    told, policy = chain.books[0], getattr(chain.schedule, "policy", None)
+    chain.books = told, step * 9 // 8
+    if chain.n is not None or policy is None or policy.room is None:
+        return
+    least = policy.least(None, **chain.sizes) + told
+    books = min((chain.entries.nbytes + BOOK_BYTES * step * 2 // 3) * 9 // 8, policy.max_bytes - least)
+    if books > told:
+        chain.books, chain.freed = (books, chain.books[1]), chain.freed + told - books
+        _tell_larger(chain)
+
+
+def _tell_larger(chain: Any) -> None:
+    """Tell the schedule the sizes of the chain; where there is too little room, loops before it give up all they
+    can."""
+    try:
+        try:
+            chain.schedule.larger(freed=chain.freed, **chain.sizes)
+        except BudgetError:
+            before, chain.freed, chain.books = chain.freed, chain.freed + chain.books[0], (0, chain.books[1])
+            if chain.ledger.lenders:
+                from pullback.memory.lending import give_all  # noqa: PLC0415 - for those who have several loops
+
+                chain.freed += give_all(chain.ledger)
+            if chain.freed == before:
+                raise
+            chain.schedule.larger(freed=chain.freed, **chain.sizes)
+    except Exception:
+        chain.ended = True
+        raise
+
+
+def will_draw(chain: Any) -> None:
+    """A :class:`~pullback.plain_programs.plain_chain.PlainChain` begins: its schedule is drawn at once where sizes do
+    not change it. Raises :class:`PolicyError` where the policy refuses that the length is unknown."""
+    policy = chain.governing = chain.policy
+    chain.ledger.stretch_begins()
+    if policy.looks:
+        chain.schedule = policy.measuring(chain.n, chain.gauge)
+        chain.ledger.begins(None, chain.schedule, {})
+        return
+    if chain.n is None or not policy.needs_sizes:
+        chain.schedule = policy.schedule(chain.n)
+    if policy.needs_sizes or policy.counts_states:
+        chain.schedule, chain.tape.governor.lifetimes = None, Lifetimes()
+    else:
+        chain.ledger.begins(chain.n, chain.schedule, {})
+    if policy.room is None:
+        return
+    ledger = chain.ledger
+    ledger.counted = True  # loops that follow have to know what this one holds
+    governor = chain.tape.governor
+    if governor.between_marks:
+        governor.lifetimes.asks = partial(_room_for, chain, policy.room)
+    elif ledger.lenders and chain.tape.captures is None:
+        from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+
+        chain.tape.governor.lifetimes.asks = partial(make_room, ledger, policy.room, chain.tape.records)
+
+
+def keep_initial(chain: Any) -> None:
+    """Where another reverse pass may come, what the steps begin with is held; it is booked when the schedule is drawn
+    where the code may become save-all before."""
+    if chain.repeatable:
+        chain.snapshots.begin(INITIAL, chain.cuts[0])
+        if not chain.tape.governor.between_marks:
+            chain.snapshots.book_initial()
+
+
+def _room_for(chain: Any, limit: int, asked: int) -> float:
+    """``Lifetimes.asks`` of the first steps of a stretch after loops: these give up what they can where more is there
+    at once than is free."""
+    from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+
+    lifetimes, ledger, records = chain.tape.governor.lifetimes, chain.ledger, chain.tape.records
+    held = {key for key, _, _ in record_items(records)}
+    live = {key: nbytes for key, nbytes in lifetimes.lies_in.values() if key not in held and key not in ledger.held}
+    needed = sum(live.values()) + BESIDE * max(live.values(), default=0)
+    needed += needed // SPARE
+    left: float = max(0, make_room(ledger, limit, records, needed) - needed)
+    return asked + left
+
+
+def anew(chain: Any, *, again: bool = False) -> None:
+    """The schedule of another reverse pass, or of another number of steps. ``again``: what is held beside the steps is
+    what such passes begin with, all of which is known by now."""
+    if chain.policy.looks:
+        chain.schedule = chain.policy.measuring(chain.n, chain.gauge)
+        return
+    if again and chain.working is not None:
+        from pullback.memory.lending import beyond_result, held_now  # noqa: PLC0415 - for those who pass such a number
+
+        policy, sizes = chain.governing, chain.sizes
+        more = held_now(chain.ledger, chain.tape) - policy.reserved + chain.working
+        besides = policy.reserved + beyond_result(more, sizes["state_bytes"])
+        least = policy.reserving(0, start_held=chain.repeatable).least(chain.n, **sizes)
+        besides = min(besides, policy.max_bytes - least)  # whether there is room was asked before
+        if chain.agreed:
+            [besides] = agreed(chain.tape.agreement, told_of(chain), (besides,))
+        chain.governing = chain.governing.reserving(besides, start_held=chain.repeatable)
+    chain.schedule = chain.governing.schedule(chain.n, **chain.sizes)
+
+
+def _constant(chain: Any, newest: int) -> set[int]:
+    """The values from before the loop that step ``newest`` reads wherever step 0 has read them. What it reads elsewhere
+    goes from place to place, as the newest two states of a leapfrog do, and others will come in its stead."""
+    if not newest:
+        return set()
+    entries, first, places = chain.entries, chain.cuts[0], [dict[int, set[Any]](), dict[int, set[Any]]()]
+    for step, read in zip((0, newest), places, strict=True):
+        for place, entry in enumerate(entries.patterns[step].entries):
+            for k, a in enumerate(entry.arguments if entry is not None else ()):
+                ident = entries.ident(a, chain.cuts[step]) if type(a) is int else first
+                if ident < first:
+                    read.setdefault(ident, set()).add((place, k))
+    return {ident for ident, found in places[1].items() if found == places[0].get(ident)}
+
+
+def _constants_to_come(chain: Any, newest: int) -> int:
+    """Copies of plain arrays that the steps will hold beside those of today, where each holds its own: as many for each
+    step as the newest holds beyond the one before. Where the length is unknown, only what keys hold today."""
+    cuts, records = chain.cuts, chain.tape.records
+    of_keys = parts_of_keys(records[cuts[0] :])
+    if not newest or chain.n is None:
+        return sum(of_keys.values())
+    held = [
+        {key: nbytes for key, nbytes, reason in record_items(part) if reason == "constant"} | parts_of_keys(part)
+        for part in (records[cuts[newest - 1] : cuts[newest]], records[cuts[newest] : cuts[newest + 1]])
+    ]
+    own = sum(nbytes for key, nbytes in held[1].items() if key not in held[0])
+    to_come: int = max(0, chain.n - newest - 1)
+    return sum(of_keys.values()) + own * to_come
+
+
+def _books_to_come(chain: Any, newest: int) -> int:
+    """What Python takes for the books of many steps, where their number is known: for each as for the newest."""
+    if chain.n is None or not chain.policy.counts_bytes:
+        return 0
+    cuts, others = chain.cuts, chain.entries.others
+    stop = cuts[newest + 1] if newest + 1 < len(cuts) else len(chain.tape.records)
+    own = others[newest] if newest < len(others) else None
+    operands = 0 if own is None else OPERANDS_BYTES + OPERAND_BYTES * (len(own) - 1)
+    each: int = BOOK_BYTES + STEP_BYTES + SLOT_BYTES * (stop - cuts[newest]) + operands
+    return max(0, each * int(chain.n) - FREE_BOOKS)
+
+
+def draw(chain: Any) -> None:
+    """The schedule, for the sizes that the newest step tells that is over, and for what is held beside snapshots and
+    tapes; after a single step for no sizes, where the policy does not need to know them. Functions of steps are made
+    where the policy affords them."""
+    governor, cuts, ledger = chain.tape.governor, chain.cuts, chain.ledger
+    chain.snapshots.book_initial()
+    first, newest, records = cuts[0], max(0, len(cuts) - 2), chain.tape.records
+    lifetimes, governor.lifetimes = governor.lifetimes, None
+    if newest == 0 and not chain.policy.needs_sizes:
+        chain.schedule = chain.policy.schedule(chain.n)
+        ledger.begins(chain.n, chain.schedule, {}, max(0, len(cuts) - 1))
+        return
+    read, constant = chain.snapshots.filling[newest].values, _constant(chain, newest)
+    shared = value_items([value for ident, value in read.items() if ident in constant], "snapshot")
+    known = {key for key, _, _ in shared}
+    passing = lifetimes.values_of(range(first, cuts[newest])) if newest else []  # a later step may read them
+    state = value_items([*(value for ident, value in read.items() if ident not in constant), *passing], "snapshot")
+    alone = governor.unmarked is chain  # its steps are of many kinds
+    tapes = [
+        _tape_bytes(records[cuts[step] : cuts[step + 1] if step + 1 < len(cuts) else None], known)
+        for step in range(0 if alone else newest, newest + 1)
+    ]
+    chain.sizes = {
+        "state_bytes": sum(nbytes for key, nbytes, _ in state if key not in known),
+        "tape_bytes": max(tapes),
+    }
+    besides = ledger.total + sum(ledger.plain_bytes(records[:first]).values())
+    seen = besides + sum(nbytes for _, nbytes, _ in record_items(records[first:]))
+    besides += sum(nbytes for key, nbytes, _ in shared if key not in ledger.held)
+    needed = chain.needed_by(lifetimes.needed(records, first), lifetimes)
+    working = needed.beside(chain.sizes["state_bytes"])
+    ledger.works(working - chain.sizes["state_bytes"])
+    working += sum(nbytes for _, nbytes, _ in shared) + _books_to_come(chain, newest)
+    besides += working + _constants_to_come(chain, newest)
+    besides += governor.bytes_beside(known | {key for key, _, _ in state}, first)
+    if chain.policy.counts_bytes:
+        chain.sizes = needed.with_records(chain.sizes, max(1, len(cuts) - 1))
+    extra, seen = needed.staging_bytes, seen + needed.forward
+    if agrees(chain):
+        besides, seen = agree(chain, besides, seen)
+    elif chain.policy.affords(extra, besides + sum(chain.sizes.values())):
+        besides += extra
+    else:
+        chain.staging = "off"
+    if chain.policy.room is not None:
+        chain.working = working if chain.staging == "off" else working + extra
+    _plan(chain, besides, seen)
+    chain.drawn_at, chain.known = newest, known
+
+
+def agrees(chain: Any) -> bool:
+    """Whether ranks run the steps together: marked ones. Code that is cut by itself sends nothing."""
+    return chain.tape.agreement is not None and chain.tape.collective and chain.marked
+
+
+def agree(chain: Any, besides: int, seen: int) -> tuple[int, int]:
+    """What the schedule follows from becomes what is largest over all ranks, and the policy what they have in common.
+    Raises :class:`PolicyError` where they run other steps, or under another policy."""
+    agreement, told = chain.tape.agreement, told_of(chain)
+    besides, seen, *sizes = agreed(agreement, told, (besides, seen, *chain.sizes.values()))
+    chain.sizes, chain.agreed = dict(zip(chain.sizes, sizes, strict=True)), True
+    chain.governing = chain.store.policy = chain.policy.common(partial(least, agreement, told))
+    return besides, seen
+
+
+def _require_agreed(chain: Any) -> None:
+    """The steps are over. Raises :class:`PolicyError` where ranks have run other ones, or under another policy, and
+    where nobody has agreed on what their schedules follow from."""
+    if agrees(chain):
+        agreed(chain.tape.agreement, told_of(chain) if chain.agreed else f"{told_of(chain)}, of {chain.sizes}")
+
+
+def told_of(chain: Any) -> str:
+    """What marked steps are, for ranks to compare."""
+    return f"marked steps, {'as many as come' if chain.n is None else chain.n}, under {chain.policy!r}"
+
+
+def _plan(chain: Any, besides: int, seen: int) -> None:
+    """The schedule where ``besides`` bytes are held beside snapshots and tapes, and the first steps have taken
+    ``seen``."""
+    in_a_row = chain.policy.room is not None and chain.tape.captures is None
+    try:
+        freed = 0
+        if in_a_row and chain.ledger.lenders:
+            from pullback.memory.lending import borrowed  # noqa: PLC0415 - for those who have several loops
+
+            freed = borrowed(chain.ledger, chain.policy, besides, chain.n, chain.sizes, start_held=chain.repeatable)
+        if chain.agreed and chain.policy.room is not None:  # what is given up on each rank is free; all lend, or none
+            less, other = agreed(chain.tape.agreement, told_of(chain), (-freed, int(not in_a_row)))
+            freed, in_a_row = -less, not other
+        besides -= freed
+        chain.governing = chain.policy.reserving(besides, start_held=chain.repeatable)
+        chain.governing = chain.governing.lending(chain.ledger.total) if in_a_row else chain.governing
+        chain.schedule = chain.governing.schedule(chain.n, **chain.sizes)
+        chain.ledger.begins(chain.n, chain.schedule, chain.sizes, max(0, len(chain.cuts) - 1))
+        _require_room(chain, seen)
+    except BudgetError as error:
+        chain.ended = True  # before it has begun
+        if error.minimum_bytes < seen:
+            _require_room(chain, seen)
+        raise
+    except Exception:
+        chain.ended = True
+        raise
+
+
+def _tape_bytes(records: Any, known: set[Any]) -> int:
+    """What the tape of a step holds, loop functions in it too, beside what is ``known`` and constants."""
+    loops = [record[2] for record in records if record and FORMS[record[0]].steps]
+    own = sum(nbytes for key, nbytes, reason in record_items(records) if key not in known and reason != "constant")
+    kept: int = own + sum(loop.kept_bytes for loop in loops)
+    return kept
+
+
+def _require_room(chain: Any, seen: int) -> None:
+    """Raise :class:`BudgetError` where the first steps, which had to be recorded, have taken more than is allowed."""
+    if chain.policy.room is not None and seen > chain.policy.room:
+        raise BudgetError(
+            f"{chain.policy!r} is too little: the first steps, which are recorded to learn their sizes, and what is "
+            f"held beside them take {seen:,} bytes. Allow at least {seen:,} bytes.",
+            seen,
+        )
+
+
+def lend(chain: Any) -> None:
+    """The steps are over: loops that follow may need what they hold."""
+    _require_agreed(chain)
+    lends = getattr(getattr(chain.schedule, "policy", None), "begun", None) is not None
+    lends = lends and (chain.tape.agreement is None or chain.agreed or not chain.tape.collective)
+    if lends and chain.schedule.n == chain.n and ("state", 0, MEMORY) in chain.store.entries:
+        from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
+
+        chain.ledger.lenders.append(Lender(chain, chain, chain.sizes, tape=chain.tape))

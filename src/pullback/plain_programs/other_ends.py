@@ -1,0 +1,280 @@
+"""How a chain of steps ends otherwise than by its schedule: it is held whole, or left by ``break`` before the length
+that its policy has planned for, when that policy cannot be told a length late; and how code between loops ends, where a
+number of bytes is over all."""
+
+from functools import partial
+from typing import Any
+
+from pullback.exact_budget.foreseen import WatchedRecords
+from pullback.memory.executor import carry_out, run_forward
+from pullback.memory.ledger import mib, record_items, value_items
+from pullback.memory.working_bytes import Lifetimes
+from pullback.plain_programs.first_steps import anew
+from pullback.plain_programs.stored_tapes import TapeInPlace, all_taken_back, release_tapes
+from pullback.policies.save_all import SaveAll
+from pullback.recording.tape import RECORDING, Tape
+from pullback.replay.replayer import Replayer
+from pullback.rules.forms import FORMS, is_collective
+from pullback.scheduling.actions import MEMORY, Advance, EndForward, Record, Save
+from pullback.scheduling.machine import Machine
+from pullback.words.call_sites import site_text
+from pullback.words.errors import BudgetError, PullbackError
+
+_WARN_BYTES = 1 << 16
+
+
+def hold_whole(chain: Any) -> None:
+    """Every record of a :class:`~pullback.plain_programs.plain_chain.PlainChain` gets back the values that it holds."""
+    if chain.schedule is not None:
+        chain.finish()
+    chain.ended, chain.tape.governor.lifetimes = True, None
+    all_taken_back(chain)
+    for step in chain.work_items:
+        chain.put_back(step)
+    dropped = [k for k in range(len(chain.cuts) - 1) if k not in chain.work_items]
+    if dropped and chain.schedule is not None:
+        start = chain.store.found("state", 0) or chain.snapshots.initial
+        assert start is not None  # every policy that drops step 0 keeps its initial state
+        replayer = Replayer(chain.entries, chain.needs, dict(start.values))
+        for k in range(dropped[-1] + 1):
+            replayer.run(k, chain.tape.records if k in dropped else None)
+    chain.close(held=True)
+    if not chain.marked:
+        chain.ledger.stretch_is_plain()
+
+
+def tell_length(chain: Any, n: int) -> None:
+    """The user's loop has ended after ``n`` steps: what its schedule has under way ends, and hears it."""
+    pending, chain.pending = chain.pending, None
+    if type(pending) is Advance and n > chain.machine.cursor:
+        chain.machine.apply(Advance(chain.machine.cursor, min(n, pending.stop)))
+    elif type(pending) is Record and n > chain.machine.cursor:
+        chain.machine.apply(pending)
+    if chain.n is None or n < chain.n:
+        chain.schedule.finalize(n)
+        chain.machine.finalize(n)
+
+
+def late(chain: Any, action: Any, last: int | None) -> None:
+    """An action between the end of the user's loop and EndForward; the last step's records still hold their
+    values."""
+    if type(action) is Record and action.step == last and last in chain.work_items:
+        chain.machine.apply(action)
+        chain.work = last
+        return
+    carry_out(action, chain.machine, chain)
+
+
+def planned_again(chain: Any, n: int) -> bool:
+    """Whether the ``n`` steps of a chain can be reversed after all: all of them are kept, or the policy plans for
+    ``n`` steps, which are executed again from the initial state."""
+    start = chain.store.found("state", 0) or chain.snapshots.initial
+    chain.n, chain.pending = n, None
+    if len(chain.work_items) == n:
+        _keep_all(chain, n)
+        return True
+    if start is None:
+        return False
+    values = dict(start.values)
+    release_tapes(chain)
+    chain.snapshots.begin_again()
+    for step in list(chain.work_items):
+        chain.drop(step)
+    chain.work, chain.machine = None, Machine(n)
+    chain.replayer = chain.replaying(values, 0)
+    anew(chain)
+    run_forward(chain.schedule, chain.machine, chain)
+    return True
+
+
+def _keep_all(chain: Any, n: int) -> None:
+    """The records of every step hold their values: as save-all leaves them."""
+    chain.snapshots.begin_again()
+    chain.schedule, chain.machine = SaveAll().schedule(n), Machine(n)
+    for action in chain.schedule:
+        chain.machine.apply(action)
+        if type(action) is Save:
+            chain.store.put("tape", action.step, MEMORY, TapeInPlace(action.step))
+        elif type(action) is EndForward:
+            break
+    chain.work = n - 1
+
+
+def stands_between(governor: Any, record: tuple[Any, ...]) -> bool:
+    """Whether a record is executed again by nothing, since others would have to take part: that of a call of a
+    collective primitive outside marked steps, where it ends a stretch as a loop does, and wherever values are kept one
+    by one."""
+    if governor.left:
+        leave(governor)
+    if not is_collective(record):
+        return False
+    if not governor.within:
+        talks = governor.talks or not (governor.marked or governor.keeps or governor.binds)
+        governor.mark()
+        governor.talks = talks
+    return not governor.within or not governor.active.replays
+
+
+def marked(governor: Any) -> None:
+    """A mark has come, which may be no call that meets calls of others."""
+    governor.talks = False
+    if governor.left:
+        leave(governor)
+
+
+def leave(governor: Any) -> None:
+    """The chain that ``break`` has left ends. An error leaves it in the same way, and then the program does not go on:
+    ranks agree on nothing at its end that they do not come to."""
+    governor.left = False
+    governor.end()
+
+
+def unmarked(governor: Any) -> str:
+    """What is told of a program without marks, whose policy must know how many steps there are."""
+    return (
+        f"{governor.policy!r} needs a known number of steps and the program marks none, so everything is held; "
+        "mark the loop with pullback.steps(n)"
+    )
+
+
+def held_whole(governor: Any) -> str:
+    """What is warned of where a program has no marks but such calls."""
+    return (
+        f"{governor.policy!r} governs steps, and this program marks none and calls a collective primitive: what others "
+        "take part in is run again by steps alone, so everything is held; mark the loop with pullback.steps(n), or use "
+        "pullback.fori_loop"
+    )
+
+
+def large_constants(governor: Any) -> list[str]:
+    """What is to be warned of where the plain arrays that steps read outgrow their snapshots."""
+    constants = sum(constant.nbytes for constant in governor.constants.values())
+    snapshots = governor.ledger.now.get("snapshot", 0)
+    if constants <= max(snapshots, _WARN_BYTES):
+        return []
+    message = (
+        f"{governor.policy!r} holds {mib(constants)} of plain arrays that the steps read, more than its snapshots "
+        f"({mib(snapshots)}); the last was read at {site_text(governor.constant_site)}. Use pullback.fori_loop or "
+        "scan for the loop: they compute such arrays again and hold none"
+    )
+    return [message]
+
+
+def end_stretch(governor: Any) -> None:
+    """The code before, between or after loops that is under way ends here: it becomes save-all where nothing of it had
+    to be given up."""
+    chain = governor.active
+    if chain is not governor.unmarked:
+        return
+    if governor.refused is not None:  # the figure of what came before is the one to tell
+        chain.ended = True
+        raise governor.refused
+    try:
+        if len(chain.work_items) < len(chain.cuts) - 1 and chain.schedule is not None:
+            governor.end()  # some of its steps hold nothing
+            return
+        least = _least(chain)
+        if least > governor.policy.room:  # by its steps it may do with less
+            governor.end()
+            return
+        governor.floor = max(governor.floor, least)
+    except Exception:
+        chain.ended = True
+        raise
+    governor.hold()
+
+
+def proceed(chain: Any, k: int) -> None:
+    """Step ``k`` of the user's run begins. What the policy then says ends the chain, and is raised again when the trace
+    ends: a program that catches errors of its own, as those of a step it rejects, may catch this one."""
+    try:
+        chain.proceed(k)
+    except PullbackError as error:
+        governor = chain.tape.governor
+        governor.refused = governor.refused or error
+        governor.active = governor.unmarked = governor.following = None
+        governor.cuts_itself = False
+        raise
+
+
+def watched_whole(governor: Any) -> Lifetimes | None:
+    """The values of a checkpoint that begins, where it goes by ``Keep``: what is not held of it is computed again at
+    once."""
+    if governor.active.replays or governor.lifetimes is not None:
+        return None
+    governor.lifetimes = watched = Lifetimes(asks=partial(_make_room, governor))
+    return watched
+
+
+def _make_room(governor: Any, nbytes: int) -> float:
+    """Loops before give up what they can where so much is not free; what is free then."""
+    from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+
+    return make_room(governor.ledger, governor.policy.room, governor.tape.records, nbytes)
+
+
+def require_held(governor: Any, watched: Lifetimes | None) -> None:
+    """A checkpoint under a policy of its own has ended. Raises :class:`BudgetError` where what is held, with what is
+    computed again and its cotangents, exceeds the bytes."""
+    ledger, policy = governor.ledger, governor.policy
+    needed = 0
+    if watched is not None:
+        needed, governor.lifetimes = watched.computed_again, None
+    _make_room(governor, needed)
+    held = ledger.total + sum(ledger.plain_bytes(governor.tape.records).values()) + needed
+    if held > policy.room:
+        raise BudgetError(
+            f"{policy!r} is too little for a checkpoint that goes by a policy of its own: {held:,} bytes are held when "
+            f"it has ended, and when it is reversed. Allow at least {held:,} bytes, or give the checkpoint no policy.",
+            held,
+        )
+
+
+def require_floor(governor: Any) -> None:
+    """The trace has ended. Raises :class:`BudgetError` where code that became save-all needs more than there is."""
+    lenders = governor.ledger.lenders if governor.repeatable else ()
+    again = _again(governor) if governor.repeatable else 0
+    floor = max([governor.floor, again, *(lender.least for lender in lenders)])
+    if floor > governor.policy.room:
+        raise BudgetError(
+            f"{governor.policy!r} is too little for the code around the loops: what is held when it is reversed, and "
+            f"its cotangents, take {floor:,} bytes. Allow at least {floor:,} bytes.",
+            floor,
+        )
+
+
+def _again(governor: Any) -> int:
+    """What another reverse pass takes at least: beside each loop is held what all of them begin with, and what the
+    records hold that are no steps."""
+    records = list(governor.tape.records)
+    for chain in reversed(governor.chains):
+        if chain.replays:
+            del records[chain.cuts[0] : chain.cuts[-1]]
+    loops = [record[2] for record in records if record is not None and FORMS[record[0]].steps]
+    initial = [chain.snapshots.initial for chain in governor.chains if chain.replays]
+    begins = [item for loop in loops for item in loop.booked]
+    begins += [item for snapshot in initial if snapshot is not None for item in snapshot.items]
+    kept = {key: nbytes for key, nbytes, _ in (*begins, *value_items(governor.constants.values(), "constant"))}
+    held = sum(kept.values()) + sum(n for key, n, _ in record_items(records) if key not in kept)
+    return max((loop.least_again(held) for loop in loops), default=0)
+
+
+def _least(chain: Any) -> int:
+    """What is held when a stretch that is save-all is reversed, and its cotangents: loops before it give up what they
+    can. Nothing where its plan has seen to that."""
+    from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+
+    lifetimes, records, ledger = chain.tape.governor.lifetimes, chain.tape.records, chain.ledger
+    if lifetimes is None:
+        return 0
+    watched, lies_in = dict(lifetimes.watched), dict(lifetimes.lies_in)
+    needed = lifetimes.needed(records, chain.cuts[0]).back
+    lifetimes.watched, lifetimes.lies_in = watched, lies_in  # the schedule of its steps may follow from these
+    make_room(ledger, chain.policy.room, records, needed)
+    least: int = needed + ledger.total + sum(ledger.plain_bytes(records).values())
+    return least
+
+
+def left_alone(tape: Tape) -> bool:
+    """Whether a policy that binds leaves the trace to itself, as far as it does no more than is known of it."""
+    return type(tape.records) is WatchedRecords and tape.mode == RECORDING

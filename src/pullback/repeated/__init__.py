@@ -1,6 +1,0 @@
-"""Linear maps that are applied again and again, as generated functions: pulls and their derivatives, for many seeds.
-
-May import: words, backends, rules, recording, primitives.selecting, memory, tracing, shadow, statements, staging,
-bodies, calls.
-May be imported by: transforms.
-"""

@@ -1,0 +1,168 @@
+"""Gradients that are asked for again and again: those of staged functions at once, those of small functions once there
+were enough calls for it to pay.
+
+A small function costs more to record than to compute: a few operations on numbers and short arrays. It is then staged
+as if decorated, if it does the same in each call.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import ref
+
+import numpy as np
+from attrs import define, field
+
+from pullback.memory.in_force import nothing_in_force, recording_alone, staging_in_force
+from pullback.recording.tape import SMALL, Tape
+from pullback.recording.writes import WRITE_OPCODES
+from pullback.rules.forms import FORMS
+from pullback.staged_functions.known_functions import CARRIED, calls_staged, staged_of
+from pullback.tracing.running import Traced
+
+FEW = 32
+"""Records up to which a function is small."""
+TRIALS = 6
+"""Calls in which a stage has to come about, and that may do something else."""
+_ARGUMENTS = frozenset((float, np.float64, np.ndarray))
+
+
+@define(eq=False)
+class Hot:
+    """What is known of the gradient of one function."""
+
+    f: Callable[..., Any]
+    which: Any
+    """The arguments that are chosen."""
+    with_value: bool
+    usual: bool
+    """Whether nothing is asked but which arguments."""
+    anew: Callable[[], Any]
+    """Makes such a gradient of which nothing is known, and what is known of it."""
+    known: Any = field(init=False)
+    """Of a staged function what is known of it; None before it pays."""
+    by_itself: bool = field(init=False)
+    """Whether the function was staged here, and not by the decorator."""
+    n_trials: int = field(default=0, init=False)
+    over: bool = field(default=False, init=False)
+    at_once: Any = field(default=None, init=False)
+    itself: Any = field(default=None, init=False)
+    """The gradient that users have, held weakly."""
+    warm: Any = field(default=None, init=False)
+    """The entries of its own derivatives, and for a function that no decorator staged, of the gradient."""
+    first: list[Any] = field(factory=list, init=False)
+    """The caller that the gradient asks first, once there is one."""
+    calls_staged: bool | None = field(default=None, init=False)
+    """Whether the function names a staged one, or a gradient; None before that is asked."""
+
+    def __attrs_post_init__(self) -> None:
+        self.known = staged_of(self.f)
+        self.by_itself = self.known is None
+
+    def named(self, made: Any) -> Any:
+        """The gradient, as users have it: derivatives of it find what is known."""
+        made.__pullback_hot__, self.itself = self, ref(made)
+        return made
+
+    def gradient(self, args: tuple[Any, ...], where: tuple[int, ...]) -> tuple[Any, Any, Any]:
+        """The result in a tuple; or None, then the finished trace or None, and the function as it is to be called where
+        there is none: such that a stage comes about, where that is wanted."""
+        carried = CARRIED.get() if self.usual else None
+        if carried is not None:
+            return (self.told(carried(self.f, args, where)),), None, self.f
+        entered = self.entered(args, where)
+        if entered is not None:
+            return entered, None, self.f
+        at_once, called = self.traced(args, where)
+        if at_once is None or type(at_once[0]) is Traced:
+            return None, at_once, called
+        return (self.told(at_once),), None, called
+
+    def told(self, both: tuple[Any, Any]) -> Any:
+        """Value and cotangents, in the form that was asked for."""
+        value, cts = both
+        found = self.which.structured(cts) if self.which.several else cts[0]
+        return (value, found) if self.with_value else found
+
+    def traced(self, args: tuple[Any, ...], where: Sequence[int]) -> tuple[Any, Any]:
+        """As ``calls.direct_gradients.gradient_at_once``, and the function as it is to be called where that gives
+        None."""
+        known = self.known
+        if self.over:
+            return None, self.f
+        if self.by_itself:
+            for arg in args:
+                if not _is_small(arg):
+                    return None, self.f
+            if not nothing_in_force() or staging_in_force() == "off":
+                return None, self.f
+            if known is None:
+                return None, named_as(self.f, self.looking)
+        if self.at_once is None:
+            # Imported here since these files take a third of the import, and few programs stage functions.
+            from pullback.staged_functions.direct_gradients import gradient_alone, gradient_at_once  # noqa: PLC0415
+
+            self.at_once = gradient_alone if self.by_itself else gradient_at_once
+        if not self.by_itself:
+            return self.at_once(known, args, where, with_value=self.with_value), self.f
+        found = self.at_once(known, args, where)
+        if found is None or not known.open_runs.runs:
+            self.n_trials += 1
+            self.over = self.n_trials > TRIALS
+        return found, named_as(self.f, self.learning) if found is None else self.f
+
+    def entered(self, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
+        """What the entry of a warm call gives, in a tuple; None where there is none. See ``calls.entries``."""
+        if not self.usual:
+            return None
+        if self.by_itself:
+            if self.calls_staged is None:
+                self.calls_staged = calls_staged(self.f)
+            if not self.calls_staged and (self.over or self.known is None or not all(map(_is_small, args))):
+                return None
+            owner: Any = self
+        else:
+            owner = self.known
+        warm = owner.warm
+        if warm is None:
+            # Imported here as below.
+            from pullback.staged_functions.entry_making import warm_of  # noqa: PLC0415
+
+            warm = owner.warm = warm_of(owner)
+        return warm.gradient(self, owner, args, where)
+
+    def learning(self, *args: Any) -> Any:
+        """The function, whose operations are looked at by what is known of it."""
+        return self.known.call(args, {})
+
+    def looking(self, *args: Any) -> Any:
+        """The function; what it has recorded says whether it is small."""
+        out, tape = self.f(*args), recording_alone()
+        if tape is not None:
+            self.over = not _is_simple(tape)
+            if not self.over:
+                from pullback.staged_functions.staged_functions import staged_alone  # noqa: PLC0415 - as above
+
+                self.known = staged_alone(self.f)
+        return out
+
+
+def named_as(f: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """``call``, which errors name as ``f``, in whose place it is called."""
+
+    def called(*args: Any) -> Any:
+        return call(*args)
+
+    called.__name__ = str(getattr(f, "__name__", f))
+    return called
+
+
+def _is_small(arg: Any) -> bool:
+    return type(arg) in _ARGUMENTS and (type(arg) is not np.ndarray or arg.nbytes <= SMALL)
+
+
+def _is_simple(tape: Tape) -> bool:
+    """Whether a trace has few records, and none of a loop or a write."""
+    if not 1 < len(tape.records) <= FEW or tape.marks is not None:
+        return False
+    opcodes = [record[0] for record in tape.records if record is not None]
+    return not any(opcode in WRITE_OPCODES or FORMS[opcode].wide for opcode in opcodes)

@@ -1,0 +1,6 @@
+"""The user's own run of marked steps, followed: what stands between two marks is compared, and computed at the next.
+
+May import: words, rules, scheduling, recording, memory, shadow, statements, staging, replay, staged_replay,
+adopted_loops, staged_functions.
+May be imported by: transforms, the public faces.
+"""

@@ -1,0 +1,196 @@
+"""Tangents along many directions, such as the columns of a Jacobian, by one generated function for many directions: for
+functions that are proved to do the same again, which need not run for each.
+
+What does not depend on the direction is computed once, and nothing is kept: each value lives until its last reader.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import cycle, groupby, islice
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from pullback.bodies.same_again import reads_of
+from pullback.memory.in_force import Tracing
+from pullback.recording.copies import faithful
+from pullback.recording.handles import Handle
+from pullback.shadow.collective_pulls import draw
+from pullback.staged_functions.derivative_stages import nesting_of
+from pullback.staged_functions.entries import Entry, bits_where_shared, may_enter
+from pullback.staged_functions.entry_making import carried, kinds_of_leaves, leaves_of_call, require_unwritten
+from pullback.staged_functions.known_functions import behind
+from pullback.staged_pulls.push_functions import handed_out, written_for_many
+from pullback.staged_pulls.repeated_pulls import AT_ONCE, STACKED_BYTES
+from pullback.staged_pulls.reverse_functions import is_of, stacked_seeds
+from pullback.staged_pulls.stacked_statements import DISTINCT
+from pullback.staging.forward_statements import NotStageableError
+from pullback.staging.generated import Generated
+from pullback.staging.recorded_steps import require_equal
+from pullback.staging.workspaces import Workspace
+from pullback.words.specs import ArraySpec, spec_of
+from pullback.words.undocumented import quiet
+
+MOST_MADE = 8
+"""How many functions are made of one: one that depends on what changes is better off without."""
+
+Program = Callable[[list[Any], Sequence[Any]], list[Any]]
+"""From the leaves that are differentiated and their tangents, None for 0, to the tangents of the results, None where
+one depends on no direction."""
+
+
+class _NotNowError(Exception):
+    """Now columns are computed one by one; another call may be served."""
+
+
+@define(eq=False)
+class Tangential:
+    """The function for directions that have a part for one of the leaves."""
+
+    place: int
+    entry: Entry
+    """What all that it was made from is compared with."""
+    generated: Generated
+    constants: tuple[Any, ...]
+    reached: tuple[bool, ...]
+    """Which results have a tangent."""
+    n: int
+    """For how many directions."""
+    work: Workspace = field(factory=Workspace)
+
+    def each_of(self, entering: Sequence[Any], parts: Sequence[Any]) -> list[list[Any]]:
+        """For each of many parts the tangents of the results."""
+        spec, before = spec_of(entering[self.place]), bits_where_shared(entering)
+        if not all(is_of(part, spec) for part in parts):
+            raise _NotNowError
+        found: list[list[Any]] = []
+        for first in range(0, len(parts), self.n):
+            found += self.each(entering, parts[first : first + self.n])
+        if bits_where_shared(entering) != before:
+            raise _NotNowError
+        return found
+
+    def each(self, entering: Sequence[Any], parts: Sequence[Any]) -> list[list[Any]]:
+        """The tangents in as many directions as the function takes, or fewer."""
+        seeds = stacked_seeds([[part] for part in parts], self.n)
+        with quiet():  # whoever asks has run the function once
+            found = self.generated.function((*entering, *self.constants), seeds, *self.work.of(self.generated))[0]
+        if any(np.isnan(t).any() for t in found):
+            raise _NotNowError  # see ``Reverse.each``
+        answers = []
+        for k in range(len(parts)):
+            left = iter(found)
+            answers.append([next(left)[k] if wanted else None for wanted in self.reached])
+        return answers
+
+
+@define(eq=False)
+class RepeatedTangents:
+    """What is known of the tangents of one function."""
+
+    made: dict[int, Tangential] = field(factory=dict)
+    """By the leaf that directions have a part for."""
+    n_made: int = 0
+    why: str = ""
+    """Why there is no function any more."""
+    lock: Any = field(factory=Lock)
+    """Held by the call under way; another that comes meanwhile does without."""
+
+    def of(
+        self, f: Any, call: tuple[tuple[Any, ...], Sequence[int]], several: Sequence[list[Any]], program: Program,
+        ordinary: Callable[[Sequence[Any]], list[Any]], specs: Sequence[ArraySpec],
+    ) -> list[list[Any]] | None:  # fmt: skip
+        """For each of several directions the tangents of the results, of these ``specs``; None where they are to be
+        computed one by one, as ``ordinary`` does, whose bits a new function has to give. ``call`` is the arguments, and
+        which are differentiated."""
+        if self.why or not may_enter(None) or not self.lock.acquire(blocking=False):
+            return None
+        found: list[list[Any]] = []
+        try:
+            for places, some in groupby(several, lambda one: [k for k, part in enumerate(one) if part is not None]):
+                [place] = places
+                known, entering = self._known(f, call, place, program, ordinary)
+                answers = known.each_of(entering, [one[place] for one in some])
+                found += [handed_out(tangents, specs) for tangents in answers]
+        except _NotNowError:
+            return None
+        except Exception as error:  # noqa: BLE001 - whatever a function does with what has no value
+            self.why = str(error) or type(error).__name__
+            self.made.clear()
+            return None
+        finally:
+            self.lock.release()
+        return found
+
+    def _known(
+        self, f: Any, call: tuple[tuple[Any, ...], Sequence[int]], place: int, program: Program,
+        ordinary: Callable[[Sequence[Any]], list[Any]],
+    ) -> tuple[Tangential, list[Any]]:  # fmt: skip
+        """The function for directions with this one part, and what enters it."""
+        known = self.made.get(place)
+        entered = None if known is None else known.entry.entering(call[0])
+        if entered is None:
+            if self.n_made >= MOST_MADE:
+                raise _NotNowError
+            self.n_made += 1
+            known = self.made[place] = _made(f, *call, place, program, ordinary)
+            entered = known.entry.entering(call[0])
+        assert known is not None and entered is not None
+        return known, entered[0]
+
+
+def _made(
+    f: Any, args: tuple[Any, ...], where: Sequence[int], place: int, program: Program,
+    ordinary: Callable[[Sequence[Any]], list[Any]],
+) -> Tangential:  # fmt: skip
+    leaves, definition, places = leaves_of_call(args, where)
+    reads, kinds = reads_of(f, behind), kinds_of_leaves(leaves, places)
+    xs = [leaves[k] for k in places]
+    spec = spec_of(xs[place])
+    if any(type(x) is float for x in xs):
+        raise NotStageableError("an argument is a number of Python's")
+    random = np.random.default_rng(0)
+    try:
+        with quiet(), carried():
+            run = nesting_of([*xs, draw(random, spec)])
+            with Tracing(run.tape):
+                run.sweeps = True  # the function has run, and warned, before; rules may change NumPy's error state
+                held = [run.enter(faithful(x)) for x in xs]
+                t = run.enter(draw(random, spec))
+                found = program(held, [t if k == place else None for k in range(len(xs))])
+            leaving = [one for one in found if one is not None]
+            if not leaving or any(not isinstance(one, Handle) or one._tape is not run.tape for one in leaving):
+                raise NotStageableError("a tangent that depends on nothing")
+            run.finish(leaving, [])
+            run.sweeps = False
+    finally:
+        require_unwritten(reads, leaves, kinds)
+    if run.why or run.captured:
+        raise NotStageableError(run.why or "a captured value")
+    if not reads.hold():
+        raise NotStageableError("it changes what it reads")
+    entry = Entry(("tangents", place), definition, kinds, places, reads, None, [])  # type: ignore[arg-type]  # none
+    generated, [n] = written_for_many(run, len(xs), _width, [leaving], "tangents")
+    made = Tangential(place, entry, generated, tuple(run.constants), tuple(t is not None for t in found), n)
+    _require_same(made, xs, spec, ordinary)
+    return made
+
+
+def _width(samples: Sequence[Any]) -> list[int]:
+    """How many directions go through a function at once, whose values for one of them are these."""
+    n = min(AT_ONCE, STACKED_BYTES // max(8, *(getattr(x, "nbytes", 0) for x in samples)))
+    if n < 2:
+        raise NotStageableError("the values are large")
+    return [n]
+
+
+def _require_same(
+    made: Tangential, xs: list[Any], spec: ArraySpec, ordinary: Callable[[Sequence[Any]], list[Any]]
+) -> None:
+    random = np.random.default_rng(1)
+    drawn = [draw(random, spec) for _ in range(DISTINCT)]
+    answers = made.each(xs, list(islice(cycle(drawn), made.n)))
+    wanted = [ordinary([t if k == made.place else None for k in range(len(xs))]) for t in drawn]
+    for tangents, expected in zip(answers, cycle(wanted), strict=False):
+        require_equal(handed_out(tangents, expected), expected, "the tangents")

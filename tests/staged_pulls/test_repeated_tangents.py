@@ -1,0 +1,154 @@
+"""Columns by a generated function for many directions: the bits of columns one by one, and whatever could make them
+others is asked in each call."""
+
+import numpy as np
+import pytest
+from optree import tree_map
+
+import pullback as pb
+from pullback.staged_pulls import repeated_tangents
+from pullback.staging.forward_statements import NotStageableError
+from pullback.transforms import jacobian_rows_and_columns
+from pullback.transforms.jacobian_rows_and_columns import Task
+
+RNG = np.random.default_rng(0)
+X, MATRIX = RNG.normal(size=7), RNG.normal(size=(7, 7))
+FACTOR = 2.0
+
+
+def vector(x):
+    z = np.tanh(MATRIX @ x) * x[::-1] + np.exp(-x * x) * FACTOR
+    return np.concatenate([z[1:] + x[:-1] * np.sum(x), np.roll(x, 2), x[:2]])
+
+
+def number(x):
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2) + np.dot(x, MATRIX @ x)
+
+
+def of_two(x, y, scale):
+    return {"a": np.sin(x) * y[:, None] * scale, "b": np.sum(y), "c": x[0]}
+
+
+def number_of_two(w, b, y):
+    return np.sum((w @ y + b) ** 3)
+
+
+PROGRAMS = {
+    "jacobian": (lambda: pb.jacobian(vector, mode="forward"), (X,)),
+    "hessian": (lambda: pb.hessian(number), (X,)),
+    "several arguments": (lambda: pb.jacobian(of_two, (0, 1), mode="forward"), (X[:3], X[:2], 3.0)),
+    "hessian by two": (lambda: pb.hessian(number_of_two, (0, 1)), (MATRIX[:2, :3].copy(), X[:2].copy(), X[:3])),
+    "structures": (
+        lambda: pb.jacobian(lambda p: (p["w"] @ p["b"], [p["b"] ** 2]), mode="forward"),
+        ({"w": MATRIX[:2, :3].copy(), "b": X[:3].copy()},)
+    ),
+    "float32": (lambda: pb.jacobian(lambda x: x[:, None] * x * np.float32(2), mode="forward"), (X.astype("f4"),)),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    """The columns that were computed one by one; it pays at once to make a function."""
+    columns, pushed = [], Task._pushed
+    monkeypatch.setattr(jacobian_rows_and_columns, "ENOUGH", 1)
+    monkeypatch.setattr(Task, "_pushed", lambda task, *told: (columns.append(told[0]), pushed(task, *told))[1])
+    return columns
+
+
+def bits(tree):
+    return [np.asarray(leaf).tobytes() for leaf in pb.ravel(tree)[0].reshape(-1)]
+
+
+def one_by_one(derivative, *args):
+    with pb.using(staging="off"):
+        return derivative(*args)
+
+
+def warm(derivative, *args):
+    for _ in range(3):
+        derivative(*args)
+    return derivative
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_bits_are_those_of_columns_one_by_one(name, alone):
+    make, args = PROGRAMS[name]
+    derivative = warm(make(), *args)
+    others = tree_map(lambda arg: arg if isinstance(arg, float) else arg * -0.5, args)
+    for at in (args, others if len(args) < 3 else (others[0], *args[1:])):
+        alone.clear()
+        found = derivative(*at)
+        assert len(alone) == 1  # which tells the structure
+        assert bits(found) == bits(one_by_one(derivative, *at))
+
+
+def test_what_a_function_reads_is_compared_in_each_call(monkeypatch, alone):
+    derivative = warm(PROGRAMS["jacobian"][0](), X)
+    before = derivative(X)
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "FACTOR", -3.0)
+        found = derivative(X)
+        assert bits(found) == bits(one_by_one(derivative, X)) != bits(before)
+    MATRIX[3, 0] += 1.0
+    try:
+        assert bits(derivative(X)) == bits(one_by_one(derivative, X)) != bits(before)
+    finally:
+        MATRIX[3, 0] -= 1.0
+    assert bits(derivative(X)) == bits(one_by_one(derivative, X))
+    several = warm(PROGRAMS["several arguments"][0](), X[:3], X[:2], 3.0)
+    for scale in (5.0, -0.0, 3.0):
+        assert bits(several(X[:3], X[:2], scale)) == bits(one_by_one(several, X[:3], X[:2], scale))
+
+
+def test_other_kinds_of_arguments(alone):
+    derivative = warm(pb.jacobian(lambda x: np.sin(x) * x.sum(), mode="forward"), X)
+    for at in (X[::-1], np.repeat(X, 2)[::2], X[:4], X.astype("f4"), X.reshape(7, 1)):
+        assert bits(derivative(at)) == bits(one_by_one(derivative, at))
+
+
+def test_a_tangent_that_is_nan_has_the_bits_of_one_by_one(alone):
+    derivative = warm(pb.jacobian(lambda x: np.log(x) * x[::-1], mode="forward"), np.abs(X))
+    at = np.abs(X)
+    at[2] = 0.0
+    with np.errstate(all="ignore"):
+        assert bits(derivative(at)) == bits(one_by_one(derivative, at))
+
+
+CALLS = []
+
+
+def counting(x):
+    CALLS.append(1)
+    return np.sin(x)
+
+
+@pytest.mark.parametrize("f", [counting, lambda x: x * (2.0 if x[0] > 0 else 3.0), np.sort])
+def test_what_is_not_proved_runs_for_each_column(f, alone):
+    derivative = warm(pb.jacobian(f, mode="forward"), X)
+    for at in (X, -X):
+        alone.clear()
+        assert bits(derivative(at)) == bits(one_by_one(derivative, at))
+        assert len(alone) == 2 * len(X)
+
+
+def test_settings_in_force_and_chunks(alone):
+    derivative = warm(pb.hessian(number), X)
+    for block in (pb.using(pb.Binomial(2)), pb.using(staging="off")):
+        alone.clear()
+        with block:
+            derivative(X)
+        assert len(alone) == len(X)
+    alone.clear()
+    small = warm(pb.jacobian(vector, mode="forward", chunk=8 * 7 * 15), X)
+    assert bits(small(X)) == bits(one_by_one(small, X))
+
+
+def test_other_bits_end_it(monkeypatch, alone):
+    def refuses(*_):
+        raise NotStageableError("other bits")
+
+    monkeypatch.setattr(repeated_tangents, "require_equal", refuses)
+    derivative = warm(pb.hessian(number), X)
+    alone.clear()
+    assert bits(derivative(X)) == bits(one_by_one(derivative, X))
+    assert len(alone) == 2 * len(X)
