@@ -18,10 +18,10 @@ class Kind(NamedTuple):
 
 
 NOTHING: Final = Kind(WHOLE, 0)
-"""Of a name that has no value."""
+"""The kind of a name that has no value."""
 FLAG: Final = "_pb_a_"
-"""With this begin the variables that tell, as the loop runs, whether a number depends on the inputs, and whether an
-array has been written since it does: branches decide."""
+"""The prefix of variables that tell, as the loop runs, what its branches decide: whether a number depends on the inputs
+by now, and whether an array that does has been written."""
 
 
 class RefusedError(Exception):

@@ -19,13 +19,13 @@ from pullback.words.byte_sizes import available_bytes
 from pullback.words.errors import BudgetError, PolicyError
 
 MOST_SLOTS: Final = 1000
-"""Where the length is unknown: the rule looks at each of them now and then."""
+"""Snapshots at most: where the length is unknown, the rule looks at each of them now and then."""
 TAPES_SHARE: Final = 0.75
-"""Of the room, where the length is unknown or steps are recorded: the rest is for the snapshots of what follows."""
+"""The part of the room that tapes get where the length is unknown or steps are recorded; snapshots get the rest."""
 FEW_SNAPSHOTS: Final = 20
-"""Are kept free beside tapes: 10,000 steps take 4.8 n forward steps with them."""
+"""Snapshots for which room is kept beside tapes: 10,000 steps take 4.8 n forward steps with them."""
 LEAST: Final = Binomial(8)
-"""Where nothing fits: 3 n forward steps for n = 45, 5 n for n = 1,287."""
+"""The policy where nothing fits: 3 n forward steps for n = 45, 5 n for n = 1,287."""
 AGAIN: Final = 0.1
 """Seconds for which a reading of what is free serves: a reading takes half a millisecond."""
 

@@ -1,4 +1,4 @@
-"""Plain programs within a number of bytes: which values are held, which are computed again, and when.
+"""What ``Budget(exact=True)`` does: which values of a plain program are held, which are computed again, and when.
 
 May import: words, rules, graph_schedules, recording, memory, replay.
 May be imported by: plain_programs.

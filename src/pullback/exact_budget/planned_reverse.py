@@ -26,14 +26,14 @@ SMALL: Final = 40
 MOST_MET: Final = 5_000
 """States that the search may meet: about a second."""
 STATE_BYTES: Final = 3_000
-"""For each of them: the search has to make do with what is free before the reverse."""
+"""Bytes that the search takes for each of them: it has to make do with what is free before the reverse."""
 
 MOST_KNOWN: Final = 32
 """Plans that are kept."""
 LONGEST_KNOWN: Final = 4_096
 """Steps of a plan that is kept: 32 kB."""
 _WAYS: Final[dict[bytes, tuple[Sequence[int] | None, bool]]] = {}
-"""By a digest of all that it follows from."""
+"""The plans, each by a digest of all that it follows from."""
 
 
 @define(eq=False)

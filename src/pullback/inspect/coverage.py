@@ -193,12 +193,13 @@ def _among(function: Callable[..., Any], name: str, functions: Iterable[Callable
 
 
 def _home(entry: Primitive | Composite) -> str:
-    """The module that declares an entry, without the package: ``reductions``, ``pullback_linalg.norms``."""
+    """Where an entry is declared: the file of ours, ``primitives/reducing/scans.py``, or another package's module."""
     if isinstance(entry, Composite):
         modules = [entry.function.__module__]
     else:
         modules = [rule.fn.__module__ for rules in entry.rules.values() for rule in rules]
     home = next((m for m in modules if m and not m.startswith("numpy")), "")
     if home == "pullback.rules.declaration":  # what zero_derivative makes
-        return "elementwise.zero_derivative"
-    return home.removeprefix("pullback.primitives.")
+        home = "pullback.primitives.elementwise.zero_derivative"
+    inner = home.removeprefix("pullback.")
+    return home if inner == home else inner.replace(".", "/") + ".py"

@@ -35,11 +35,11 @@ class Verifier:
     most: int = field(default=MOST, init=False)
     """How many steps have digests."""
     digests: "array[int]" = field(factory=lambda: array("Q"), init=False)
-    """Of the leaves of the state and of the output after every ``stride``-th step, one step after the other."""
+    """Those of the leaves of the state and of the output after every ``stride``-th step, one step after the other."""
     n_leaves: int = field(default=0, init=False)
     expected: "dict[int, array[int]]" = field(factory=dict, init=False)
-    """Where not every step has a digest: of the states that recorded steps have started from, by step. The re-run of
-    the step before must come there."""
+    """By step, the digests of the state that it was recorded from, where not every step has digests: when the step
+    before is run again, it must give this state."""
     first_tape: list[int] = field(factory=list, init=False)
     """Digests of the records of step 0."""
     suspects: Callable[[], str] = field(default=lambda: "", init=False)
@@ -63,8 +63,8 @@ class Verifier:
             self._compare(self.expected.pop(step + 1), step, state, len(state))
 
     def looks_seldom(self) -> None:
-        """No step will be run again, unless others need the bytes: digests of a few states will do. Step 0 may have
-        run."""
+        """From now on take digests of a few states only: no step will be run again, unless others need the bytes that
+        its tape takes. Step 0 may have run already."""
         self.stride = max(self.stride, SELDOM)
         del self.digests[:]
 
@@ -134,13 +134,13 @@ class Verifier:
 
 
 def digests(leaves: list[Any]) -> "array[int]":
-    """Of the values of leaves, under whatever traces."""
+    """The digests of the values of leaves, under whatever traces."""
     return array("Q", [short_digest(plain_value(leaf) if isinstance(leaf, Handle) else leaf) for leaf in leaves])
 
 
 def record_digest(record: Any) -> int:
-    """Of what a record is and holds: the operation, what it was applied to, the values that its rule will read; of a
-    loop, what its step 0 read."""
+    """A hash of what a record is and holds: the operation, what it was applied to, the values that its rule will read;
+    of a loop, what its step 0 read."""
     found = [short_digest(x) if isinstance(x, np.ndarray) else repr(x) for x in _told(record)]
     if FORMS[record[0]].steps and hasattr(record[2], "chain"):
         found += record[2].chain.verifier.first_tape

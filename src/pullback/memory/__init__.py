@@ -1,4 +1,4 @@
-"""What is held and what is run again: the ledger, the executor, the reverse sweep, replay, what is in force.
+"""What is held and what is run again: the ledger, the store, the executor, the reverse sweep, what is in force.
 
 May import: words, rules, optimal_schedules, scheduling, policies, choosing, recording, stores.
 May be imported by: shapes_only, watching, tracing, replay, exact_budget, shadow, staging, staged_replay,

@@ -26,7 +26,7 @@ LIVE: Final[dict[int, None]] = {}
 RESUMED: Final[ContextVar[Any]] = ContextVar("pullback_resumed", default=None)
 """The block of ``resume``, which gives a loop its journal; None where there is none."""
 MEASURED: Final[ContextVar[bool]] = ContextVar("pullback_measured", default=False)
-"""Whether loops are run to learn what a plan says: what their steps take while they run, too."""
+"""Whether loops are run for the sake of a plan, which also says what their steps take while they run."""
 _UNSAID = (None, None, None, None, None, None)
 _USED: ContextVar[tuple[Any, ...]] = ContextVar("pullback_used", default=_UNSAID)
 """The policy, ``verify``, ``staging``, ``threads``, ``progress`` and ``agreement`` of ``using``; None for what is not

@@ -20,8 +20,8 @@ REASONS = ("snapshot", "saved", "residual", "constant", "cotangent", "state", "t
 
 
 def weight(held: Mapping[str, int]) -> tuple[int, ...]:
-    """By which of moments with as many bytes one is told as the peak, the greatest: their order is that of threads
-    where entries are read ahead."""
+    """Orders moments at which equally many bytes are held: the greatest is reported as the peak. The first one would
+    not do: where entries are read ahead, threads decide which comes first."""
     return tuple(held.get(reason, 0) for reason in ("saved", *REASONS))
 
 

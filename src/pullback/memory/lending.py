@@ -18,10 +18,10 @@ from pullback.scheduling.actions import MEMORY, Delete, Save
 from pullback.words.errors import BudgetError
 
 PARTS: Final = 8
-"""In so many parts tapes are given up."""
+"""The number of parts in which tapes are given up."""
 
 SPARE: Final = 4_096
-"""Is told beyond what was found to be too little: a run with more bytes does not hold quite the same."""
+"""Bytes that the minimum in an error has to spare: a run with more bytes does not hold quite the same."""
 
 
 def ends_of_parts(first: int, n: int) -> list[int]:

@@ -1,8 +1,8 @@
 """The store: what a schedule has saved and not yet deleted, in tiers, each entry booked in the ledger.
 
-A tier is a place where entries are stored. ``TIERS`` is the table of them by the names that actions use, and
-``MemoryPolicy.tiers`` says which are others for a policy. What they hold there are tiers, or *places*: descriptions
-that a store opens when the first entry goes there, and closes when it is cleared.
+A tier is a place where entries are stored. ``TIERS`` has the tiers by the names that actions use; a policy adds others,
+or puts them in the place of these, by ``MemoryPolicy.tiers``. The values of both tables are tiers, or *places*:
+descriptions that a store opens when the first entry goes there, and closes when it is cleared.
 """
 
 from abc import ABC, abstractmethod

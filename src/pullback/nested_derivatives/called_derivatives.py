@@ -1,8 +1,9 @@
 """Derivatives that are asked for again and again within a trace, or of functions made anew: after some calls each is
 one record, or plain values, and the body no longer runs.
 
-What is known is kept by the code of the function. The first calls of a stage go the ordinary way as well; other bits
-end it. Whatever is not as it was goes the ordinary way.
+What is known of a function is kept under its code object. The first calls of a stage are computed in the ordinary way
+as well, and where bits differ the stage is not used again. A call of which anything differs from what the stage was
+made for is computed in the ordinary way alone.
 """
 
 import sys
@@ -42,7 +43,7 @@ many as take the time in which one is made."""
 COMPARED = 2
 """Calls of a stage that are computed in the ordinary way as well."""
 MOST_FUNCTIONS = 64
-"""Of how many functions it is known."""
+"""Derivatives of which something is known: those that were asked for last."""
 
 
 @define(eq=False)

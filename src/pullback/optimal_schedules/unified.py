@@ -7,11 +7,12 @@ step wherever not everything is kept. So tapes stand only in *leaves*, runs of s
 snapshots held, a leaf has up to c_i = (S - i a) // tau + 1 steps (one tape is in WORK), and
 M_i(n) = n for n <= c_i, else min over m of m + M_(i+1)(n - m) + M_i(m).
 
-A schedule is so a binary tree, begun as one leaf. To *part* a leaf with i snapshots held, whose steps are advanced t
-times, makes one of c_(i+1) steps to the right and one of c_i to the left that is advanced once more: c_(i+1) steps are
-won for (t + 1) c_(i+1) + (c_i - c_(i+1)) advances. The cheapest a step first, as many as n asks for: that is the least
-of the linear program in which leaves may be parted by fractions. Only the last parting is done for fewer steps than it
-wins, so at most max(c_i - c_(i+1)) - 1 advances are lost to the true optimum: none where a state is as large as a tape
+So a schedule is a binary tree that grows from a single leaf. A leaf with i snapshots held, whose steps are advanced t
+times, is *parted* into two: one of c_(i+1) steps to the right, and one of c_i steps to the left, which are advanced
+once more. The schedule gets c_(i+1) steps longer, for (t + 1) c_(i+1) + (c_i - c_(i+1)) advances. The partings with the
+fewest advances for each step that they win are done first, until there are n steps: this is the optimum of the linear
+program in which leaves may be parted by fractions. Only the last parting is done for fewer steps than it wins, so at
+most max(c_i - c_(i+1)) - 1 advances are lost to the true optimum: none where a state is as large as a tape
 or tapes are too large to be stored. Which partings pay at a price per step follows from the profit of a node,
 
     P(i, t) = max(0, c_(i+1) (price - t - 1) - (c_i - c_(i+1)) + P(i+1, t) + P(i, t+1)).
@@ -26,7 +27,7 @@ from attrs import field, frozen
 
 _EXACT_CELLS: Final = 2_500
 _EXACT_WORK: Final = 200_000_000
-"""Of a table: half a second."""
+"""The work of a table at most, in cells times steps: half a second."""
 _NEVER: Final = 1 << 29
 """More than the steps of all of them, and twice as many with those are a number of 32 bits."""
 _HALVINGS: Final = 64

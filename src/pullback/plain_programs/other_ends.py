@@ -1,6 +1,6 @@
-"""How a chain of steps ends otherwise than by its schedule: it is held whole, or left by ``break`` before the length
-that its policy has planned for, when that policy cannot be told a length late; and how code between loops ends, where a
-number of bytes is over all."""
+"""How a chain of steps ends other than by its schedule: it is held whole, or it is left by ``break`` though its policy
+has planned for more steps and takes no other length afterwards. Also how code between loops ends where one number of
+bytes is the limit of the whole program."""
 
 from functools import partial
 from typing import Any

@@ -66,8 +66,8 @@ def increment(handle: Any, value: Any, *, sign: int = 1, key: Any = Ellipsis, re
 
 
 def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
-    """The target of a write, and what is written, as they are to the trace that records the write, which is the
-    target's."""
+    """The target of a write and the value that is written, both as the trace of the target sees them: it records the
+    write."""
     if handle._tape.mode == CAPTURED:
         leave_followed(handle)
     if is_foreign(value, handle._tape):

@@ -3,8 +3,8 @@ a step that is known.
 
 Where all agree nothing has been computed yet, and the generated functions compute it with the constants that were met.
 Where one does not, what was logged is carried out on *twins*, handles of an ordinary trace, and the same call of the
-body goes on, each operation carried out at once (the run is *eager* then). What a shadow cannot follow, it surrenders
-to: every handle becomes its twin.
+body goes on, each operation carried out at once (the run is *eager* then). Where a shadow run cannot go on at all,
+every handle is turned into its twin, and the body continues in the ordinary trace (the run *surrenders*).
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""Calls that repeat, as generated functions: functions that are staged.
+"""Functions that are staged: calls of them that repeat are generated functions, one record each.
 
 May import: words, travelling, rules, recording, primitives.selecting, memory, tracing, shadow, staging,
 accumulating_reverses, bodies.

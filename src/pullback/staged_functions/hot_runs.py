@@ -1,5 +1,5 @@
-"""A shadow run that serves many calls of one function in a row: checks before and after a call are made once, except of
-what a call could change.
+"""A shadow run that serves many calls of one function in a row. What is checked before and after a call is checked once
+for all of them, but for what a call could have changed.
 
 It stays *open* while calls do what is known and keep none of its handles: the next call then finds trace, handles and
 lists as they were. Otherwise it ends as any other run.

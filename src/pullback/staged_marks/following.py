@@ -1,5 +1,5 @@
-"""Follows marked steps: of one loop over :func:`pullback.steps`, from the first steps, which a shadow run carries out,
-to those that are only compared.
+"""Follows the marked steps of one loop over :func:`pullback.steps`: a shadow run carries out the first ones, and later
+ones are only compared with what is known.
 
 A step is known when it has come twice with the same values living on. Then it has functions (``marked_functions``), in
 this run and in later ones. A step that does something else is recorded; the next may be followed again.
@@ -30,12 +30,12 @@ from pullback.staging.workspaces import Workspace
 from pullback.words.undocumented import error_state
 
 MOST_MISSES: Final = 8
-"""After so many steps that did something else, the steps of a loop are recorded."""
+"""Misses, steps that did something else, after which the steps of a loop are recorded."""
 FIRST: Final = 2
 """The steps before this are recorded, whatever comes: what enters them is often of another kind."""
 FEW_MISSES: Final = 3
-"""After so many misses the steps of a loop of which none was followed are recorded; and after so many such loops in a
-row all are."""
+"""Misses after which the steps of a loop are recorded where none of them was followed; and the number of such loops in
+a row after which the steps of every further one are recorded."""
 MOST_STAGES: Final = 8
 MOST_BYTES: Final = 64 * 2**20
 

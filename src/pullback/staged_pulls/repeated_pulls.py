@@ -26,7 +26,7 @@ MOST_LAYOUTS, MOST_ALIKE = 64, 4
 MOST_WIDTHS = 4
 """For how many numbers of seeds at once there are functions for one layout."""
 TIMES = 3
-"""How often as many seeds as are given must have come before it pays to make a function for all of them."""
+"""By what factor more seeds than are given at once must have come before a function for all of them at once pays."""
 AT_ONCE = 64
 """How many seeds go through a function at once, at most."""
 STACKED_BYTES = 2**22

@@ -1,4 +1,4 @@
-"""Steps of plain code that do the same: the functions that execute them again, and what is known of them.
+"""Replay of plain code by generated functions: steps that do the same share the function that executes them again.
 
 May import: words, backends, rules, recording, primitives.selecting, memory, shadow, statements, staging,
 replay.

@@ -1,4 +1,5 @@
-"""Steps of one kind in a row, by the functions of their stage: what each of them would be asked is asked once."""
+"""Successive steps of one kind, executed by the functions of their stage: what would be looked up and checked for each
+of them is so once for all."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,7 +35,7 @@ class Handed:
     places: tuple[Any, ...]
     """What it works in."""
     clear_from: int
-    """From this id on there are no others."""
+    """The id from which on no value has a cotangent but by ``seeds``."""
     way: Callable[[Any], tuple[Any, ...]] | None
     """Picks those for the step before, of what the function gives; None where it takes others."""
     sure: bool = False

@@ -16,9 +16,9 @@ from pullback.staging.stages import Stage, stage_of
 from pullback.words import plugins
 
 MOST_VARIANTS = 8
-"""After so many different steps a body is recorded for good."""
+"""Different steps after which those of a body are recorded for good."""
 MOST_KINDS = 31
-"""For how many other kinds of what enters stages are kept."""
+"""How many older kinds of inputs keep their stages beside the newest one."""
 MOST_BODIES = 256
 
 
@@ -79,7 +79,7 @@ class Shelf:
     backend: Backend | None = None
     variants: list[Variants] = field(factory=list)
     n_recorded: int = 0
-    """Steps of short loops so far, which were recorded since there were few."""
+    """Steps so far of loops that were too short for a stage to pay, and were recorded."""
 
     @property
     def new(self) -> bool:

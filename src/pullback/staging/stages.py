@@ -82,9 +82,9 @@ class Stage:
     returns_seeds: bool = field(default=False, init=False)
     """Whether the cotangents that the reverse gives are what it takes."""
     closed: bool = field(default=False, init=False)
-    """Whether what it returns is of the kind that entered it."""
+    """Whether the state that it returns has the types, shapes and dtypes of the one that entered."""
     repeats: bool = field(default=False, init=False)
-    """Whether it is so once Python's numbers are such again."""
+    """The same, once numbers that NumPy has returned in the place of Python's are Python's again."""
 
     def __attrs_post_init__(self) -> None:
         self.booked = booked_slots(self.records, self.slots)

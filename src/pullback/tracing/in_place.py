@@ -18,10 +18,11 @@ OPERATORS = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
     "power": operator.pow,
 }  # fmt: skip
-"""What is computed where the operator in place rebinds its target, or writes to it afterwards."""
+"""What computes the new value where ``x op= y`` binds x to it, or writes it into x afterwards."""
 PLAIN = frozenset((float, int, np.float64))
 LOOPS_APART = ("multiply", "power")
-"""Operators that NumPy computes in place by another loop, into some arrays (see ``primitives.operators.IN_PLACE``)."""
+"""Operators whose result NumPy computes by another inner loop, with other last bits, where it goes into some arrays
+in place (see ``primitives.elementwise.operators.IN_PLACE``)."""
 
 
 def in_place(name: str, handle: Any, other: Any) -> Any:

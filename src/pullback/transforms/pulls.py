@@ -26,7 +26,8 @@ ENOUGH = 40
 """Sweeps of records that say the same, after which a function for them pays: to make it takes about as long as so
 many."""
 FEW, SOME = 1, 12
-"""Of the first sweeps of a record nobody asks whether there is a function: of more where that room is not imported."""
+"""Sweeps of a tape before a pull asks whether there is a generated function: ``SOME`` where the room that makes it is
+not imported yet, else ``FEW``."""
 
 _ROOM = "pullback.staged_pulls.repeated_pulls"
 
