@@ -25,7 +25,7 @@ PAYS = 32
 COMPARED = 2
 """How many of its calls are compared with the sweep."""
 MOST_PATTERNS = 4
-"""For how many choices of the values that have cotangents, of results among them, there are functions."""
+"""The most choices of the values that have cotangents, of results among them, for which there are functions."""
 SMALL = 1 << 16
 """Bytes of a cotangent up to which a sum in new memory costs no more than one in place."""
 
@@ -43,7 +43,7 @@ class Onward:
     """Whether there is none."""
     generated: Generated | None = None
     kinds: list[Any] = field(factory=list)
-    """Of each cotangent that has come: type, shape and dtype; None where there is none."""
+    """Type, shape and dtype of each cotangent that has come; None where there is none."""
     goes: list[int] = field(factory=list)
     """Which of the cotangents the function gives, the others stay as they have come."""
     work: list[Workspace] = field(factory=list)

@@ -31,9 +31,9 @@ from pullback.words.plugins import loop_compiler
 from pullback.words.sameness import same_content
 
 PLACES: Final = 1 << 10
-"""Of the first array for what is pushed."""
+"""The size of the first array for what is pushed."""
 FAILURES: Final = 3
-"""After so many runs one after the other that the ordinary functions had to do again, the loop is not compiled."""
+"""Runs in a row that the ordinary functions had to do again, after which the loop is not compiled."""
 WARNS: Final = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 QUIET: Final = dict.fromkeys(WARNS, "ignore")
 ERRORS: Final = (WARNS, QUIET)
@@ -54,7 +54,7 @@ class Compiled:
     """Names that have to have a value when the loop begins."""
     n_failed: int = field(default=0, init=False)
     proved: set[str] = field(factory=set, init=False)
-    """Of ``forward`` and ``reverse``, which has computed the bits of the ordinary function."""
+    """Those of ``forward`` and ``reverse`` that have computed the bits of the ordinary function."""
 
     def compare(self, which: str, found: Any, expected: Any) -> bool:
         """Whether a compiled function has computed what the ordinary one has; else it is not used any more."""

@@ -23,7 +23,7 @@ def grown(stack):
     return more
 
 """
-"""Goes before every text; ``np`` is NumPy."""
+"""The beginning of every text; ``np`` is NumPy."""
 GIVEN, LONG, EXACT = 31, 62, 53
 """Bits: of integers that a loop is given, of the longest that it may make, of those that a float holds."""
 CALLS: Final = frozenset(("range", "len", "bool", "min", "max", "abs", "int"))
@@ -32,7 +32,7 @@ EXPRESSIONS: Final = (
     ast.Attribute, ast.IfExp, ast.expr_context, ast.unaryop, ast.cmpop, ast.boolop, ast.Add, ast.Sub, ast.Mult, ast.Div,
     ast.FloorDiv, ast.Mod,
 )  # fmt: skip
-"""Of these expressions Python and the compiler compute the same bits. A power is another function, and a slice no
+"""Expressions of which Python and the compiler compute the same bits. A power is another function, and a slice no
 number."""
 
 

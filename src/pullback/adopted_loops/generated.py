@@ -18,7 +18,7 @@ from pullback.rules.generated_code import compile_function
 from pullback.words.specs import ArraySpec
 
 TRIALS = 8
-"""How often a loop is written at most until nothing new is found of its names."""
+"""The most times that a loop is written until nothing new is found of its names."""
 
 
 def unwrapped(function: Any) -> Any:
@@ -87,11 +87,11 @@ class Written:
     read: tuple[str, ...] = field(init=False)
     """The names whose values the reverse reads where they lie."""
     text: str = field(init=False)
-    """That of the forward."""
+    """The text of the forward."""
     texts: dict[bool, str] = field(factory=dict, init=False)
-    """By whether it masks NaN, the text of each reverse that was asked for."""
+    """The text of each reverse that was asked for, by whether it masks NaN."""
     compiled: dict[str, Any] = field(factory=dict, init=False)
-    """By the name of a backend, what it has made of both functions."""
+    """What each backend has made of both functions, by its name."""
 
     def __attrs_post_init__(self) -> None:
         self.entering = dict(self.known)

@@ -17,13 +17,13 @@ EXPRESSIONS: Final = (
     ast.Call, ast.Attribute, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop,
 )  # fmt: skip
 LOOP: Final = "__pb_loop__"
-"""By this name adopted code asks whether a loop runs as a whole."""
+"""The name by which adopted code asks whether a loop runs as a whole."""
 LOCALS: Final = "__pb_locals__"
-"""By this name it finds ``locals``."""
+"""The name by which adopted code finds ``locals``."""
 LEFT: Final = "__pb_left__"
 """What it is told."""
 OWN: Final = "_pb_"
-"""With this begin names of generated code."""
+"""The prefix of names in generated code."""
 
 CALLED: Final = ("bool", "reversed")
 """What generated code calls by the names that Python gives it."""
@@ -46,15 +46,15 @@ class LoopCode:
     nested: bool = field(init=False)
     """Whether another loop stands in it."""
     made: dict[Any, Any] = field(factory=dict, init=False)
-    """By the kinds of the values, the functions, or why there are none."""
+    """The functions, or why there are none, by the kinds of the values."""
     why: str = field(default="", init=False)
     """Why it ran as it stands when it last did so under a trace that would have taken it whole."""
     not_compiled: str = field(default="", init=False)
     """Why a backend that was asked for did not compile it."""
     n_declined: int = field(default=0, init=False)
-    """How often in a row it had to run as it stands."""
+    """How many times in a row it had to run as it stands."""
     n_left_out: int = field(default=0, init=False)
-    """How often it is not asked before it is tried again."""
+    """How many times it is not asked before it is tried again."""
 
     def __attrs_post_init__(self) -> None:
         nodes = list(ast.walk(self.node))
@@ -88,7 +88,7 @@ class LoopCode:
 PATIENCE: Final = 8
 """Calls after which a loop that has to run as it stands is asked less often."""
 RARELY: Final = 64
-"""Once in so many calls at the least."""
+"""The most calls in a row for which it is left out."""
 UNBOUND: Final = object()
 """The value of a name that has none."""
 LOOPS: Final[list[LoopCode]] = []

@@ -22,7 +22,7 @@ from pullback.words.specs import ArraySpec, buffer_of
 PUSHED: Final = "what the loop leaves"
 """The name by which a record holds what its forward has pushed."""
 SCALAR_BYTES: Final = 32
-"""Of a number that was pushed on a list."""
+"""Bytes of a number that was pushed on a list."""
 
 
 @frozen
@@ -64,7 +64,7 @@ class LoopRun:
 
     again: LoopAgain
     specs: dict[str, ArraySpec]
-    """Of the active arrays."""
+    """The specs of the active arrays."""
     compiled: Any = None
     """What its backend has made of the functions, where that ran forward."""
     collective: bool = False
@@ -199,5 +199,5 @@ def _buffer(g: Any, on: Any, *, owns: bool) -> Any:
 
 LOOP = special_form("loop", _pull_loop, wide=True, holds=_holdings)
 NO_RUN: Final = LoopRun(None, {})  # type: ignore[arg-type]  # it is asked for nothing but ``collective``
-"""In the place of what a record holds, in the entry that runs it again."""
+"""What stands in the place of what a record holds, in the entry that runs it again."""
 MASKED_PULLS[LOOP.opcode] = lambda record, ct, cts, sweep: _pull_loop(record, ct, cts, sweep, masked=True)

@@ -21,7 +21,7 @@ class Statements(Expressions):
     to be written again."""
 
     counts: dict[str, int] = field(factory=dict)
-    """How often each name is bound in the text."""
+    """How many times each name is bound in the text."""
     found: dict[str, Kind] = field(factory=dict)
 
     def bind(self, name: str, kind: Kind) -> None:

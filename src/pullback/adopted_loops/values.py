@@ -36,15 +36,15 @@ class Val:
     steady: bool = False
     """Whether the text gives the same value in the reverse."""
     fresh: bool = True
-    """Of an array: whether nothing else looks at its memory."""
+    """Whether nothing else looks at the memory of an array."""
     name: str = ""
     """The name that it is the value of, where that has a cotangent of its own."""
     ct: str = ""
-    """Of any other active one: the variable that has its cotangent."""
+    """The variable that has the cotangent of any other active one."""
     back: list[str] = field(factory=list)
     """What the reverse does once that is there."""
     flag: str = ""
-    """Of an active one: what tells, as the loop runs, whether it does depend on the inputs."""
+    """What tells, as the loop runs, whether an active one does depend on the inputs."""
 
     @property
     def active(self) -> bool:

@@ -42,7 +42,7 @@ ROOTS: Final[dict[str, tuple[str, tuple[str, ...] | None]]] = {}
 """The packages and modules that are adopted, by the first name of their copies: their own name, and where they are
 searched, None for the path of the interpreter."""
 BESIDE: Final = "__pb_beside__"
-"""By this name a copy of a file knows the folder in which modules that it imports may stand."""
+"""The name by which a copy of a file knows the folder in which modules that it imports may stand."""
 NAMES: Final = {
     LIVE_NAME: LIVE,
     ARGUMENTS: arguments,

@@ -15,7 +15,7 @@ trace is under way.
 | ``math.sin(t)``, of the namespace | ``(plain_math.sin if not live else math.sin)(t)`` |
 | ``Body(u * 2)``, of a class | ``Body(u * 2 if not live else fresh(u * 2))`` |
 | ``"%g" % t`` | ``("%g" % t if not live else formatted("%g", t))`` |
-| ``for i in range(n): ...`` | the same, ``if whole_loop(...) is None`` (``adjoints.loop_code.asked_for``) |
+| ``for i in range(n): ...`` | the same, ``if whole_loop(...) is None`` (``adopted_loops.loop_code.asked_for``) |
 | its end | ``if live: leaving(result)`` |
 
 Lines and columns stay those of the file. Nothing else of a program changes, and functions that numba compiles stay as

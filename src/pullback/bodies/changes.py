@@ -20,7 +20,7 @@ class Watched:
     arrays: list[tuple[str, Any]]
     bound: list[tuple[Any, ...]]
     copies: dict[int, Any]
-    """Of small arrays."""
+    """Copies of small arrays."""
 
     def read_by(self, trials: Iterable[Callable[[], Any]], now: dict[int, Any]) -> set[int]:
         """Which of what is ``now`` something else a trial reads: it runs one step and tells all that it did, which is

@@ -24,7 +24,7 @@ class Frozen:
     handles: list[Any] = field(factory=list)
     """The frozen handles."""
     cells: dict[int, tuple[CellType, CellType]] = field(factory=dict)
-    """By the identity of the old cell: the old and the new one."""
+    """The old and the new cell, by the identity of the old one."""
     changed: set[int] = field(factory=set)
     """The identities of cells that the functions bind anew (``nonlocal``): these stay, for all who share them."""
 

@@ -46,7 +46,7 @@ class Effects:
     lasts: "array[int]" = field(factory=lambda: array("q"), init=False)
     counts: "array[int]" = field(factory=lambda: array("q"), init=False)
     results: dict[tuple[int, int], Any] = field(factory=dict, init=False)
-    """By step and place, what was not None."""
+    """The results that were not None, by step and place."""
 
     def asked(self, step: int, call: Callable[[], Any]) -> Any:
         """What an effect gives in ``step``: what ``call`` returns the first time, the same ever after."""

@@ -24,7 +24,7 @@ FEWEST = 32
 CHECKED = 64
 """Steps after which what the body reads is compared again."""
 MOST = 2**53
-"""From which a whole number may fail as an operand."""
+"""The size from which a whole number may fail as an operand."""
 
 
 @define(eq=False)

@@ -26,7 +26,7 @@ _PACKAGES = frozenset({"builtins", "numpy", "scipy", "pullback"})
 """Libraries wherever they lie."""
 _ATOMS = (str, bytes, int, float, complex, type(None), type(...), np.generic, np.dtype, slice, range, Handle)
 _CONTAINERS = (dict, list, deque, set)
-"""In what a library's function has made for itself they are its own, such as a cache."""
+"""Types whose objects are a library's own, such as a cache, in what its function has made for itself."""
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)  # noqa: S311 - no secret is drawn
 _MISSING: Any = object()
 
@@ -36,7 +36,7 @@ class Place:
     """Names that can be bound to something else: those of a namespace, the items of a container, a cell."""
 
     name: str
-    """As the user would write it."""
+    """The name as the user would write it."""
     read: Callable[[], tuple[Any, ...]]
     """What is bound there now."""
     put: Callable[[Any], None]
@@ -44,7 +44,7 @@ class Place:
     holds_items: bool = False
     """Whether it is a container: what others put in or take out may be meant for the body, a switch."""
     but: Callable[[frozenset[Any]], "Place"] | None = None
-    """Where what is read are pairs of key and value: the same place without some keys."""
+    """The same place without some keys, where what is read are pairs of key and value."""
     show: Callable[[Any], str] = str
     """A key of these, as the user would write it."""
 
@@ -55,14 +55,14 @@ class Reachable:
 
     places: list[Place] = field(factory=list)
     arrays: dict[int, tuple[str, Any]] = field(factory=dict)
-    """By identity: the name, and an array or something that NumPy reads as one where it lies."""
+    """The name and an array, or something that NumPy reads as one where it lies, by identity."""
     generators: dict[int, Any] = field(factory=dict)
     catches: bool = False
     """Whether one of the functions may catch an error."""
     told: Callable[[str, Any], None] | None = None
     """Who hears of every object, numbers too, with its name."""
     _seen: dict[int, Any] = field(factory=dict)
-    """By identity; kept, so that no other object takes a number."""
+    """Objects by identity; kept, so that no other object takes a number."""
 
     def walk(self, roots: Iterable[tuple[str, Any]], lasting: Iterable[CellType] = ()) -> "Reachable":
         """Look at everything from the roots on. ``lasting`` are cells that nobody binds anew."""

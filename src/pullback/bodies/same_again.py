@@ -113,7 +113,7 @@ class Reads:
     hashed: list[tuple[Any, bytes]] = field(factory=list)
     """Large ones, each with its digest."""
     members: list[tuple[Any, str, Any]] = field(factory=list)
-    """Of objects that only have members: each with its name, and what it is."""
+    """Members of objects that have nothing else: the object, the name, and what it is."""
     asked: set[str] = field(factory=set)
     """The names of members that are asked for."""
 

@@ -80,9 +80,9 @@ class Surroundings:
     bound: list[tuple[Any, ...]]
     """What each place was bound to when the loop began."""
     digests: list[bytes] = field(factory=list, init=False)
-    """Of the arrays, then."""
+    """The digests of the arrays then."""
     copies: dict[int, Any] = field(factory=dict, init=False)
-    """Of small arrays, by number."""
+    """Copies of small arrays, by number."""
     moving: set[Any] = field(factory=set, init=False)
     """The numbers of what the body changes; those of arrays follow those of places."""
     matters: list[str] = field(factory=list, init=False)
@@ -93,7 +93,7 @@ class Surroundings:
     known: bool = field(default=False, init=False)
     """Whether the first run is over."""
     of_user: dict[int, tuple[Any, ...]] = field(factory=dict, init=False)
-    """In a reverse pass, what the places are bound to outside of it that are bound as in the first run."""
+    """What places that are bound as in the first run, while a reverse pass is under way, are bound to outside of it."""
 
     def __attrs_post_init__(self) -> None:
         arrays = [np.asarray(x) for _, x in self.arrays]

@@ -323,4 +323,4 @@ _STEPS: Final[dict[str, Callable[[_Frame, Any], Any]]] = {
     "UNARY_NEGATIVE": lambda frame, _: frame.apply(operator.neg, 1),
     "UNPACK_SEQUENCE": _Frame.unpack,
 }
-"""By instruction, as CPython 3.11 to 3.13 have them."""
+"""How each instruction is carried out, by its name, as CPython 3.11 to 3.13 have them."""

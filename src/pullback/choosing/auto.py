@@ -44,7 +44,7 @@ class LoopSizes:
     start_held: bool
     """Whether the initial state is among these."""
     site: int = -1
-    """Where it is called: two loops may stand on one line."""
+    """The call site: two loops may stand on one line."""
 
     @property
     def all_bytes(self) -> int:
@@ -57,16 +57,16 @@ class Gauge(Protocol):
 
     name: str
     site: int
-    """Where the steps are marked."""
+    """The call site of the marks."""
     ledger: Any
     share: Any
     """What a pool has given, to be closed at the end; None at first."""
     limit: int
     """The bytes of that."""
     saves_all: bool
-    """To be set where all steps will be kept, so that nothing more need be asked."""
+    """Whether all steps will be kept, so that nothing more need be asked; whoever decides sets it."""
     fits: str
-    """To be set to why all is kept, as far as it is known."""
+    """Why all is kept, as far as it is known; whoever decides sets it."""
 
     def held(self) -> int:
         """All bytes that are booked now, and what the program saved before."""

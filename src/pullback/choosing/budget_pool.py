@@ -85,13 +85,13 @@ class Shares:
     changed: threading.Condition = field(factory=threading.Condition)
     """Reentrant: a share may be collected while another is taken."""
     of_ledger: dict[int, int] = field(factory=dict)
-    """By ``id`` of the ledger: the bytes of its gradient."""
+    """The bytes of the gradient of each ledger, by its ``id``."""
     holders: dict[int, Share] = field(factory=dict)
     """The shares, by ``id``."""
     waiting: set[threading.Thread] = field(factory=set)
     """Threads that hold shares and wait for more."""
     book: Book | None = None
-    """Where other processes say what they hold of the pool; None for a pool of one process."""
+    """The book in which other processes say what they hold of the pool; None for a pool of one process."""
 
     @contextmanager
     def turn(self) -> Iterator[list[Entry]]:
@@ -194,12 +194,12 @@ class Asked:
     loop: str
     least: int
     most: int
-    """With more it would do nothing else."""
+    """The most that it can use: with more it would do nothing else."""
 
 
 _JOINING = threading.Lock()
 _OF_PATH: WeakValueDictionary[Path, Shares] = WeakValueDictionary()
-"""By lock file: what this process holds, of however many pools that name it."""
+"""What this process holds of however many pools that name a lock file, by that file."""
 
 
 @frozen(repr=False, eq=False)

@@ -10,7 +10,7 @@ from pullback.scheduling.actions import MEMORY, Delete, Save
 COPIES = 50
 """Steps that hold five times as much as making a stage of one takes, and twenty times what its buffers do."""
 ACTIONS = 10_000
-"""Of a schedule that are looked at for its greatest bytes."""
+"""Actions of a schedule that are looked at for its greatest bytes."""
 
 
 def is_felt(policy: Any, n: int | None, sizes: Mapping[str, int]) -> bool:

@@ -28,7 +28,7 @@ class Entry:
     """What one process holds of a pool."""
 
     max_bytes: int
-    """Of the pool, as it was made there."""
+    """The bytes of the pool, as it was made there."""
     held: int
     n_active: int
     """How many of its threads hold a share and do not wait for more."""
@@ -40,8 +40,8 @@ class Book:
 
     path: Path
     file: Path | None = field(default=None, init=False)
-    """Of the process ``owner``. It is open as ``lock`` and never opened again: a process that closes a file anywhere
-    lets go of its locks on it. Processes that are forked off do not have these."""
+    """The file of the process ``owner``. It is open as ``lock`` and never opened again: a process that closes a file
+    anywhere lets go of its locks on it. Processes that are forked off do not have these."""
     lock: int = field(default=-1, init=False)
     owner: int = field(default=0, init=False)
     others: list[Entry] | None = field(default=None, init=False)

@@ -14,9 +14,9 @@ from pullback.words.errors import CheckError, InputFileError
 from pullback.words.structures import flatten
 
 SHAPES = (4,), (3, 3), (), (2, 3, 3)
-"""Of the operands, in the order in which they are tried."""
+"""Shapes of the operands, in the order in which they are tried."""
 MOST_OPERANDS = 2
-"""Of a function whose signature does not tell how many arrays it takes."""
+"""The most operands of a function whose signature does not tell how many arrays it takes."""
 Result = tuple[str, str, str]
 
 

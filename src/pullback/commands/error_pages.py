@@ -6,7 +6,8 @@ from pullback.words import errors
 
 _PACKAGE = Path(errors.__file__).parents[1]
 PLACES = (_PACKAGE / "error_pages", _PACKAGE.parents[1] / "docs" / "errors")
-"""Where an installation has the pages (see force-include in pyproject.toml), and where the sources are."""
+"""The folders with the pages: that of an installation (see force-include in pyproject.toml), and that of the
+sources."""
 
 
 def codes() -> dict[str, str]:

@@ -47,7 +47,7 @@ class AssimilationSettings:
     background_error: float = 0.4
     """Standard deviation of the fixed background error covariance."""
     correlation_length: float = 1.0
-    """Of background errors, in grid points."""
+    """The correlation length of background errors, in grid points."""
     seed: int = 0
     outer: int = 3
     """Linearisations in a window, of the incremental method."""
@@ -95,7 +95,7 @@ class AssimilationReport:
     settings: AssimilationSettings
     runs: tuple[Cycled, ...]
     free_rmse: NDArray[np.float64]
-    """Of a run without observations, from the same first background."""
+    """The error of a run without observations, from the same first background."""
     picture: Path | None = None
 
     def __str__(self) -> str:

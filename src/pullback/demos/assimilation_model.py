@@ -62,7 +62,8 @@ class Window:
     observation_error: float
     """Standard deviation; errors are independent, so ``R`` is its square times the identity."""
     weights: tuple[float, ...]
-    """Of ``L``, a symmetric circulant matrix: of the diagonal, of the neighbours, of their neighbours, and so on."""
+    """The weights of ``L``, a symmetric circulant matrix: of the diagonal, of the neighbours, of their neighbours, and
+    so on."""
     mark: Any = field(default=range, repr=False)
     """``range``, or ``pullback.steps``."""
 

@@ -18,7 +18,7 @@ Parameters = dict[str, Any]
 
 PICTURE = "digits-misread.png"
 HELD_OUT = 450
-"""Of the 1797 digits, kept for judging."""
+"""How many of the 1797 digits are kept for judging."""
 
 
 @frozen(eq=False)

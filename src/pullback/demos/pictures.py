@@ -15,7 +15,7 @@ from pullback.words.optional_libraries import optional_library
 DPI = 130
 MIB = 2.0**20
 COLOURS = ("#1b6ca8", "#d1495b", "#2e933c", "#8f5db7", "#c77d0a", "#4a4e52")
-"""Told apart in print and by most colour-blind readers; each point is labelled besides."""
+"""Colours that are told apart in print and by most colour-blind readers; each point is labelled besides."""
 
 
 def new_figure(width: float, height: float) -> Any:

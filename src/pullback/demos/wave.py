@@ -62,7 +62,7 @@ class WaveReport:
     profile: Profile
     inversion: Inversion
     policy: MemoryPolicy
-    """Under which the inversion ran."""
+    """The policy under which the inversion ran."""
     pictures: tuple[Path, ...]
 
     def inversion_lines(self) -> list[str]:

@@ -43,7 +43,7 @@ class WaveSettings:
     shape: tuple[int, int] = (90, 128)
     """``(nz, nx)``, absorbing border included."""
     width: float = 6400.0
-    """Of the section; the grid spacing is ``width / nx``, the depth ``nz`` times that."""
+    """The width of the section; the grid spacing is ``width / nx``, the depth ``nz`` times that."""
     n_steps: int = 400
     n_shots: int = 3
     """One shot gives two-dimensional fields, several give fields with a leading axis."""
@@ -77,9 +77,9 @@ class WaveSurvey:
     true_velocity: NDArray[Any]
     initial_velocity: NDArray[Any]
     water: NDArray[np.bool_]
-    """Where the velocity is known and stays fixed."""
+    """The points where the velocity is known and stays fixed."""
     inside: NDArray[np.bool_]
-    """Below the water and outside the absorbing border: where the model error is measured."""
+    """The points below the water and outside the absorbing border, where the model error is measured."""
 
     def model_error(self, velocity: NDArray[Any]) -> float:
         """Root mean square of ``velocity - true_velocity`` over ``inside``, in m/s."""

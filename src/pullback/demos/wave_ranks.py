@@ -81,12 +81,12 @@ class RanksRow:
     seconds_alone: float
     seconds: float
     same_bits: bool
-    """As under the first policy, on every rank."""
+    """Whether the bits are those under the first policy, on every rank."""
     apart: float
     """The largest difference to the undivided gradient, of its largest element."""
     value_apart: float
     sent_bytes: int
-    """In one gradient, by all ranks."""
+    """Bytes sent in one gradient, by all ranks."""
 
 
 @frozen

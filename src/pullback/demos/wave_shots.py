@@ -55,11 +55,11 @@ class WorkersRow:
 
     where: str
     seconds: float
-    """Of a gradient, the fastest of several."""
+    """Seconds of a gradient, the fastest of several."""
     same_bits: bool
-    """As in this process."""
+    """Whether the bits are as in this process."""
     moved_bytes: int
-    """In one gradient, between processes."""
+    """Bytes moved in one gradient, between processes."""
 
 
 @frozen

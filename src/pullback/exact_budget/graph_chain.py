@@ -27,7 +27,7 @@ from pullback.replay.step_entries import StepEntries
 from pullback.rules.rule_names import positions
 
 RECORD_BYTES: Final = 1_200
-"""Of Python's own objects, for each record and what executes it again."""
+"""Bytes of Python's own objects, for each record and what executes it again."""
 PLANNING: Final = 3
 """Quarters of a byte for each pair of records: a plan has sets of values for each."""
 
@@ -45,9 +45,9 @@ class GraphChain:
     entries: StepEntries = field(factory=StepEntries)
     live: LiveBuffers = field(factory=LiveBuffers)
     kept: dict[int, Any] = field(factory=dict)
-    """By id: the values that are held, and may be dropped."""
+    """The values that are held, and may be dropped, by id."""
     pinned: dict[int, Any] = field(factory=dict)
-    """By id: what comes from before, and what nothing computes again."""
+    """What comes from before, and what nothing computes again, by id."""
     items: dict[int, list[Item]] = field(factory=dict)
     """What of these is booked."""
     base: dict[int, int] = field(factory=dict)
@@ -57,7 +57,7 @@ class GraphChain:
     twins: set[tuple[int, int]] = field(factory=set)
     """(record, id): of a view the record holds a copy."""
     digests: dict[int, int] = field(factory=dict)
-    """By id: what was dropped."""
+    """What was dropped, by id."""
     saved: set[int] = field(factory=set)
     """The values that pullbacks read, as far as the program has come."""
     largest: int = 0
@@ -71,7 +71,7 @@ class GraphChain:
     before: int = 0
     """Bytes of what records hold when this begins."""
     booked: dict[int, int] = field(factory=dict)
-    """By id: by how much more is booked since the value is held."""
+    """The bytes that are booked in addition since a value is held, by id."""
     own: int = 0
     """The sum of these."""
     last: int | None = None

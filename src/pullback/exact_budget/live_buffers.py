@@ -18,13 +18,13 @@ class LiveBuffers:
 
     total: int = 0
     sizes: dict[int, int] = field(factory=dict)
-    """Of the values that were made, by their ids; of a view of all that it looks at no more than its own."""
+    """Bytes of the values that were made, by their ids; of a view of all that it looks at no more than its own."""
     taken: dict[int, list[int]] = field(factory=dict)
-    """By the ``id`` of a buffer: how many handles have it, how many values that are held, and its bytes."""
+    """How many handles have a buffer, how many values that are held, and its bytes, by its ``id``."""
     watched: dict[int, Any] = field(factory=dict)
-    """By the ``id`` of a handle: a reference to it."""
+    """A reference to each handle, by its ``id``."""
     lies_in: dict[int, int] = field(factory=dict)
-    """By the same: the buffer of its value."""
+    """The buffers of their values, by the same."""
     views: set[int] = field(factory=set)
     """The ids of values that look at others."""
 

@@ -13,7 +13,7 @@ from attrs import define, field
 from pullback.graph_schedules.fixed_order import COMPUTE, EVENT, KINDS, FixedOrder, drops_of, members
 
 Score: TypeAlias = Callable[["Run", int], float]
-"""Of a value: the least is dropped first."""
+"""The score of a value: the least is dropped first."""
 
 
 class NoRoomError(Exception):
@@ -37,7 +37,7 @@ class Run:
     k: int = 0
     cost: float = 0.0
     next_read: list[list[int]] = field(init=False)
-    """By value: the events that read it, the last first."""
+    """The events that read each value, the last first."""
 
     def __attrs_post_init__(self) -> None:
         self.next_read = [[] for _ in self.problem.sizes]

@@ -50,11 +50,11 @@ class FixedOrder:
     again_from: int = 0
     """Values are computed again from this event on."""
     wanted: list[int] = field(init=False)
-    """By event: what it or a later one reads."""
+    """What it or a later one reads, by event."""
     useful: list[int] = field(init=False)
-    """By event: the values that are wanted, and all that they come from."""
+    """The values that are wanted, and all that they come from, by event."""
     made: list[int] = field(init=False)
-    """By event: the values that neither it nor a later one makes."""
+    """The values that neither it nor a later one makes, by event."""
     ancestors: list[int] = field(init=False)
     _sums: dict[int, int] = field(factory=dict)
     _bounds: dict[int, float] = field(factory=dict)

@@ -4,7 +4,7 @@ A cut before operation p keeps what the operations from p on read of the earlier
 is a stage of a chain (:mod:`pullback.graph_schedules.chain_table`); its tape is what its pullbacks read. The sizes of
 the chain count a value that several cuts hold once for each, so schedules of larger chains may fit as well: of all that
 the table holds, the cheapest that fits, measured by the machine, is taken. Then, where a value is dropped and computed
-again and it would have fitted all the while, it stays. """
+again and it would have fitted all the while, it stays."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ SLOTS = 300
 MOST_TRIED = 40
 """Schedules of a table that are measured."""
 MOST_MENDED = 4
-"""Of those that fit: a dearer one may be the better one when it is mended."""
+"""Schedules that are mended, of those that fit: a dearer one may then be the better one."""
 
 
 def best_of_blocks(graph: Operations, max_bytes: int) -> list[Step] | None:
@@ -67,7 +67,7 @@ class Blocks:
     cuts: list[int]
     states: list[frozenset[int]] = field(init=False)
     tapes: list[frozenset[int]] = field(init=False)
-    """Of block i = 1 .., at i; the one at 0 is empty."""
+    """The tapes of block i = 1 .., at i; the one at 0 is empty."""
 
     def __attrs_post_init__(self) -> None:
         graph, cuts = self.graph, self.cuts

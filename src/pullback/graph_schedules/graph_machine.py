@@ -140,7 +140,7 @@ class GraphMachine:
     cost: float = 0
     peak_bytes: int = 0
     value_bytes: int = field(init=False)
-    """Of the inputs and the resident values."""
+    """Bytes of the inputs and the resident values."""
 
     def __attrs_post_init__(self) -> None:
         self.value_bytes = sum(self.graph.isz)

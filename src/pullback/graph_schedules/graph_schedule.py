@@ -15,10 +15,10 @@ from pullback.words.errors import BudgetError, PolicyError
 
 METHODS: Final = ("auto", "exact", "blocks", "milp")
 SECONDS: Final = 60.0
-"""For ``"milp"``: it gives the best that it has found by then."""
+"""The time that ``"milp"`` gets: it gives the best that it has found by then."""
 MOST_STATES: Final = 200_000
 FEW_STATES: Final = 5_000
-"""For ``"auto"``: a second or two."""
+"""States that the search may meet for ``"auto"``: a second or two."""
 SMALL: Final = 30
 """Operations up to which ``"auto"`` searches."""
 

@@ -128,7 +128,7 @@ class Graph:
     n_inputs: int
     outputs: tuple[Output, ...]
     adjoints: tuple[float | None, ...] | None = None
-    """With ``record(..., cotangents=True)``: the norm of each value's cotangent, None where no output depends on it."""
+    """The norm of each value's cotangent with ``record(..., cotangents=True)``, None where no output depends on it."""
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -327,9 +327,9 @@ class Body:
     graph: Graph
     carried: tuple[tuple[int, int], ...]
     steps: tuple[Any, ...] = ()
-    """With ``record(..., cotangents=True)``: the numbers of the steps, in nested loops tuples, the outermost first."""
+    """The numbers of the steps with ``record(..., cotangents=True)``: in nested loops tuples, the outermost first."""
     by_step: tuple[tuple[float | None, ...], ...] = ()
-    """For each value its cotangent's norm in each of these steps; ``adjoints`` of the graph has the largest."""
+    """The norm of each value's cotangent in each of these steps; ``adjoints`` of the graph has the largest."""
     n_others: int = 0
     """How many steps did something else than the one that is drawn; of those the operations in common are told."""
 

@@ -42,7 +42,7 @@ class Plan:
     peak_bytes: int
     bytes_by_reason: dict[str, int]
     seconds: float | None = None
-    """Of the forward and the reverse pass together: of what was run, or from a few measured steps."""
+    """Seconds of the forward and the reverse pass together: of what was run, or from a few measured steps."""
     save_all_bytes: int | None = None
     """What save-all holds at the peak, where that is no more than under this policy."""
     choices: tuple[Any, ...] = ()
@@ -54,7 +54,7 @@ class Plan:
     written and read, and the bytes given."""
 
     schedules: tuple[LoopSchedule, ...] = ()
-    """Of each loop, the schedule that it goes by, as far as it is known."""
+    """The schedule that each loop goes by, as far as it is known."""
     of_shapes: bool = False
     """Whether no values were there: each argument is taken for an array of its own, in C order. Of one that is a view
     the whole array it looks at is held, so that the peak is a lower bound then."""
@@ -112,7 +112,7 @@ class Trial:
     reached: set[int] = field(factory=set)
     """The loops (by ``id``) that a cotangent of the output reaches; the others are not reversed."""
     steps: list[int] = field(factory=list, init=False)
-    """Of each loop, once it is planned: the forward steps."""
+    """The forward steps of each loop, once it is planned."""
 
     @property
     def loops_first(self) -> bool:

@@ -38,12 +38,12 @@ class Watch:
     seconds: float = 0.0
     """Spent in reverse passes."""
     largest: Report | None = None
-    """Of the pass that held most."""
+    """The report of the pass that held most."""
     interrupted: Report | None = None
-    """Of the pass under way where the block was left by an error: what loops and marked steps had booked up to
-    there."""
+    """The report of the pass under way where the block was left by an error: what loops and marked steps had booked up
+    to there."""
     _ledger: Any = field(default=None, repr=False)
-    """Of the pass under way."""
+    """The ledger of the pass under way."""
     _block: ExitStack = field(factory=ExitStack, repr=False)
 
     @property

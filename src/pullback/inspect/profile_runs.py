@@ -228,7 +228,7 @@ class _Session:
     n_steps: int = field(default=0, init=False)
     """Forward steps of the first policy where it is save-all; 0 where its steps are not counted."""
     rate: float | None = field(default=None, init=False)
-    """Of the reference; a gradient of the same bits has the same."""
+    """The rate of the reference; a gradient of the same bits has the same."""
 
     def __attrs_post_init__(self) -> None:
         self.forecaster = Forecaster(self.program)

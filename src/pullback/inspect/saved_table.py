@@ -46,7 +46,7 @@ class Row:
     """Whose pulls read it, each with the user's line."""
     first_step: int | None = None
     last_step: int | None = None
-    """In a loop: the steps that it is held for."""
+    """The last of the steps of a loop for which it is held."""
     made_at: str = ""
     """``file.py:12``, the user's line that made the value; empty for an input, a state and a constant."""
 

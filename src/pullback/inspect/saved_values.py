@@ -88,7 +88,7 @@ class _Reader:
     seen: set[int] = field(factory=set)
     arguments: set[int] = field(factory=set)
     readers: dict[int, dict[str, int]] = field(factory=dict)
-    """By buffer: whose pulls read it, and in how many slots."""
+    """Whose pulls read each buffer, and in how many slots."""
 
     def rows(self) -> Iterator[Row]:
         """The rows of the tape, then those of its loops, then those of what checkpoints hold at their entry."""

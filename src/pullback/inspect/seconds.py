@@ -28,7 +28,7 @@ from pullback.words.specs import carries_derivative
 FEW, MORE = 4, 16
 """Steps of two runs, whose difference tells of a step: what a run costs besides is in both."""
 ROUNDS: Final = 3
-"""How often short runs are made: the least seconds are the step's, the others the machine's."""
+"""How many times short runs are made: the least seconds are the step's, the others the machine's."""
 LONG: Final = 0.02
 """Seconds of a step from which one run of two steps tells enough."""
 

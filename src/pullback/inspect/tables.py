@@ -15,7 +15,7 @@ STYLE = """
 .pullback th, .pullback td { padding: 0.15em 0.8em 0.15em 0; background: none; color: inherit }
 .pullback .words { text-align: left } .pullback pre, .pullback small { color: inherit; background: none }
 """
-"""Of a table in a notebook: its colours are those of the page around it, light or dark."""
+"""The style of a table in a notebook: its colours are those of the page around it, light or dark."""
 
 
 def framed(inside: str) -> str:

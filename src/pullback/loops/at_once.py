@@ -39,7 +39,7 @@ class AtOnce:
     one: Any
     """The pass."""
     sums: Sequence[Any]
-    """Of the cotangents of captured values; the function adds to them."""
+    """Sums of the cotangents of captured values; the function adds to them."""
     booking: Booking | None
     """What is booked of a step, where anybody hears of it."""
     pair: Any = field(init=False)

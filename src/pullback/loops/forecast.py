@@ -35,7 +35,7 @@ class Template:
 
     items: list[tuple[tuple[str, Any], int, str]]
     passes: list[int | None]
-    """For each leaf after the step, the leaf before it whose buffer it is; None for a buffer of its own."""
+    """The leaf before the step whose buffer each leaf after it is; None for a buffer of its own."""
     sizes: list[int]
     """Bytes of the leaves before the step."""
 
@@ -187,7 +187,7 @@ class Forecast:
     operations: Counter[str] = field(factory=Counter, kw_only=True)
     """The primitives in a step that depend on what is differentiated, and how often each is called."""
     elapsed_seconds: float = 0.0
-    """Of the run that was planned from."""
+    """Seconds of the run that was planned from."""
     before: int = 0
     """Bytes that were booked when the loop began."""
     n_swept: int = 0

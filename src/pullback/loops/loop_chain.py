@@ -38,7 +38,7 @@ class LoopChain(Storing):
     randomness: Randomness
     state: list[Any]
     start: list[Any] = field(factory=list)
-    """Where another reverse pass may come: the initial state, kept for it, which then is the snapshot of step 0 too."""
+    """The initial state, where it is kept for another reverse pass; it then is the snapshot of step 0 too."""
     condition: Callable[[int, list[Any]], bool] | None = None
     start_random: tuple[Any, ...] = field(init=False)
     """The random states before step 0."""
@@ -54,13 +54,13 @@ class LoopChain(Storing):
     passes: Any = field(default=(), init=False)
     """During a reverse pass: for each seed, what goes from one step to the one before it."""
     sizes: dict[str, int] = field(factory=dict, init=False)
-    """Of a state and a tape, as step 0 tells them; what all tapes share does not count."""
+    """Bytes of a state and a tape, as step 0 tells them; what all tapes share does not count."""
     shared: Callable[[], Collection[Any]] = field(default=tuple, init=False)
     """The buffers that all tapes share. Copies of plain arrays are made anew where no tape holds them any more."""
     looks: TapeSizes | None = field(default=None, init=False)
-    """Where tapes are held because they are small: whether they are."""
+    """What watches whether tapes are small, where they are held because they are."""
     at_once: Any = field(default=None, init=False)
-    """Where tapes are held because they are small: how steps like the last one are recorded and reversed at once."""
+    """How steps like the last one are recorded and reversed at once, where tapes are held because they are small."""
 
     def __attrs_post_init__(self) -> None:
         self.start_random = self.randomness.save()

@@ -77,7 +77,7 @@ class LoopRecord:
     surroundings: Surroundings | None = None
     """What the body reads besides, where that is watched."""
     agreement: Any = field(factory=agreement_in_force, init=False)
-    """By which ranks agree; None for a program of one process."""
+    """The agreement of ranks; None for a program of one process."""
     agreed: dict[str, int] | None = field(default=None, init=False)
     """The sizes that they have agreed on, where they run the steps together."""
     sizes: dict[str, int] = field(factory=dict, init=False)
@@ -95,14 +95,14 @@ class LoopRecord:
     besides: int | None = field(default=None, init=False)
     """Bytes that are held beside snapshots and tapes, as known when the schedule is made."""
     working: int = field(default=0, init=False)
-    """Of the bytes ``besides``, those that are held while the loop runs and by it alone."""
+    """Those of the bytes ``besides`` that are held while the loop runs and by it alone."""
     share_bytes: int | None = field(default=None, init=False)
     """What the loop in whose step it is gives it of a number of bytes."""
     forecast: Forecast | None = field(default=None, init=False)
     """While planning."""
     errors: FirstErrors = field(factory=FirstErrors, init=False)
     journal: Any = field(default=None, init=False)
-    """Within ``resume``: what a run that was killed is taken up from."""
+    """What a run that was killed is taken up from, within ``resume``."""
 
     @property
     def name(self) -> str:

@@ -34,9 +34,9 @@ class ProvedPass:
     one: Any
     """The pass, whose cotangents are seeds of the functions."""
     sums: Sequence[Any]
-    """Of the cotangents of captured values."""
+    """Sums of the cotangents of captured values."""
     snapshot: Callable[..., Any]
-    """Of a state that nobody writes to."""
+    """A function that makes the snapshot of a state to which nobody writes."""
     booking: Booking | None = None
     """What is booked of a step that is recorded and reversed at once, where anybody hears of it."""
     left: Callable[[], Any] | None = field(default=None, init=False)

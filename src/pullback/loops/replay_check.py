@@ -38,7 +38,7 @@ class Verifier:
     """Those of the leaves of the state and of the output after every ``stride``-th step, one step after the other."""
     n_leaves: int = field(default=0, init=False)
     expected: "dict[int, array[int]]" = field(factory=dict, init=False)
-    """By step, the digests of the state that it was recorded from, where not every step has digests: when the step
+    """The digests of the state that a step was recorded from, by step, where not every step has digests: when the step
     before is run again, it must give this state."""
     first_tape: list[int] = field(factory=list, init=False)
     """Digests of the records of step 0."""

@@ -84,7 +84,7 @@ class Steps:
     loop is an operation of."""
 
     name: str
-    """Of the loop function, for messages."""
+    """The name of the loop function, for messages."""
     call: Callable[[Any, Any, Any], tuple[Any, Any]]
     """The user's body: ``call(k, carry, x)`` returns ``(carry, y)``."""
     definition: Any
@@ -109,7 +109,7 @@ class Steps:
     staging: Any = field(default=None, init=False)
     """Who may record steps in another way (``staged_steps``)."""
     lifetimes: Lifetimes | None = field(default=None, init=False)
-    """Of the values of step 0, where the policy has to know what a step needs."""
+    """Lifetimes of the values of step 0, where the policy has to know what a step needs."""
     collective: bool = field(default=False, init=False)  # whether a step has called such a primitive
     nest: Any = field(default=None, init=False)  # what loops in the steps get of a number of bytes (``nests.Nest``)
     within: Any = field(default=None, init=False)  # what decides which values of a step are kept; None for all

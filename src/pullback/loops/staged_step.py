@@ -58,9 +58,9 @@ class StepTape:
     items: list[Item] = field(factory=list)
     """What holding the tape costs, as the ledger books it."""
     xs: Sequence[Any] = ()
-    """Of the loop: a row is a part of them."""
+    """The ``xs`` of the loop: a row is a part of them."""
     governor: Any = None
-    """Where some values are kept only: what makes the records again as they are reversed, and books what it keeps."""
+    """What makes the records again as they are reversed, and books what it keeps, where only some values are kept."""
 
     def own_bytes(self, shared: Collection[Hashable]) -> int:
         """What it holds beside the buffers that all tapes share, loops within the step too."""
@@ -224,8 +224,8 @@ class Booking:
     would hold in between. What it makes is known by its size alone."""
 
     parts: list[tuple[tuple[int, int] | None, Item]]
-    """In the order of the ledger: from which list it comes, and the place there; None for what the step makes. The
-    lists are the state, the captured values, and the constants."""
+    """What is booked, in the order of the ledger: from which list it comes, and the place there; None for what the step
+    makes. The lists are the state, the captured values, and the constants."""
 
     def items(self, *given: Sequence[Any]) -> list[Item]:
         """For a step that begins with these lists."""
@@ -309,20 +309,20 @@ class Pass:
     n: int
     """Steps of the loop."""
     cts: list[Any]
-    """Of the carry."""
+    """Cotangents of the carry."""
     y_cts: list[Any]
-    """Of the stacked per-step outputs."""
+    """Cotangents of the stacked per-step outputs."""
     x_cts: list[Any]
-    """Of ``xs``: buffers that are filled a row at a time."""
+    """Cotangents of ``xs``: buffers that are filled a row at a time."""
     told: Any
     """Who hears the cotangents of marked values."""
     gathered: dict[int, Any] = field(factory=dict)
-    """Of the captured values, by their id in the enclosing trace."""
+    """Cotangents of the captured values, by their id in the enclosing trace."""
     own_gathered: set[int] = field(factory=set)
     after: Any = None
     """The kind of the last step, where a stage has reversed it."""
     sums: Sweep = field(init=False)
-    """Where staged steps gather."""
+    """The sweep that gathers what staged steps give."""
 
     def __attrs_post_init__(self) -> None:
         self.sums = Sweep(None, gathered=self.gathered, own_gathered=self.own_gathered)

@@ -45,7 +45,7 @@ class StagedSteps:
     proof: Proof | None = None
     """Whether the body may rest."""
     works: dict[Known, tuple[Stage, Workspace]] = field(factory=dict, init=False)
-    """By list of operations: its stage, with the arrays that this works in here."""
+    """The stage of each list of operations, with the arrays that it works in here."""
     arrays: Arrays = field(factory=Arrays, init=False)
     checked: list[int] = field(factory=list, init=False)
     """The ids of the captured values that were last seen to be those of step 0."""
@@ -69,7 +69,7 @@ class StagedSteps:
     early: bool = field(default=False, init=False)
     """Whether steps are recorded as they are advanced, until there is a stage."""
     step_kinds: dict[Known, StepKind] = field(factory=dict, init=False)
-    """By list of operations: what the staged steps that do it share."""
+    """What the staged steps that do a list of operations share, by the list."""
 
     def takes(self, k: int) -> bool:
         """Whether step ``k`` is recorded here: not step 0, which tells what is captured."""
@@ -279,7 +279,7 @@ def staged_steps(
 FEWEST = 24
 """Steps from which a stage of a body that is new pays: of one loop, or of short ones that are run again and again."""
 SHORT_BYTES = 2**16
-"""Of a step of a short loop: what its stage works in is much of what so few steps hold."""
+"""The most bytes of a step of a short loop: what its stage works in is much of what so few steps hold."""
 MOST_BYTES = 2 * 2**20
 """A stage is made from several copies of all values of a step; of large ones that would be felt beside what a policy
 holds, if that is less."""

@@ -34,11 +34,11 @@ class Value:
     labels: tuple[str, ...] = ()
     """What :func:`pullback.name` has called it so far."""
     saved_as: tuple[str, ...] = ()
-    """By what names pullbacks read it, as far as the program has come: ``"multiply.x"``, ``"exp.out"``."""
+    """The names by which pullbacks read it, as far as the program has come: ``"multiply.x"``, ``"exp.out"``."""
     shape: tuple[int, ...] = ()
     dtype: Any = None
     nbytes: int = 0
-    """Of the whole array, where this is a view of it."""
+    """Bytes of the whole array, where this is a view of it."""
     how: Any = field(default=None, repr=False)
     """What becomes of it; None while that is to be found."""
     rule: int = field(default=-1, repr=False)
@@ -76,7 +76,7 @@ class Decisions:
 
     keep: Keep
     store: Store
-    """Where is what a rule puts elsewhere."""
+    """The store of what a rule puts elsewhere."""
     n_stored: int = 0
     fits: list[Callable[[Value], bool]] = field(init=False)
     used: set[int] = field(factory=set)
@@ -85,7 +85,7 @@ class Decisions:
     makers: set[str] = field(factory=set)
     saved: set[str] = field(factory=set)
     n_steps: int = 0
-    """Of how many steps; of which two may hold one value."""
+    """The number of steps that it speaks of; two of them may hold one value."""
     held_bytes: int = 0
     """What is kept in memory, of each step by itself."""
     all_bytes: int = 0

@@ -50,9 +50,9 @@ class Lender:
     chain: Any
     sizes: dict[str, int]
     told: Callable[[], object] = bool
-    """Called when something has been let go of."""
+    """A function that is called when something has been let go of."""
     tape: Any = None
-    """That of the program which the loop stands in."""
+    """The tape of the program which the loop stands in."""
     snapshots: list[int] = field(init=False)
     level: int = field(default=0, init=False)
     levels: list[Level] = field(init=False)

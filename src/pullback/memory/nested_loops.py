@@ -14,7 +14,7 @@ from pullback.policies.nested_budgets import NestedLoop
 from pullback.recording.tape import CLOSED
 
 OBJECTS_BYTES: Final = 16_384
-"""Of Python's own, for a loop that a tape holds."""
+"""Bytes of Python's own objects for a loop that a tape holds."""
 
 
 class TooLargeError(BaseException):
@@ -29,7 +29,7 @@ class Nest:
     """What the loops in the steps of a loop get of its bytes."""
 
     limit: int
-    """Of the loop, for all its steps."""
+    """The bytes of the loop, for all its steps."""
     n: int | None
     """Its steps; None: unknown."""
     loops: list[Any] = field(factory=list, init=False)
@@ -49,7 +49,7 @@ class Nest:
     part: int | None = field(default=None, init=False)
     """The share of each, as decided after step 0."""
     ledger: Any = field(default=None, init=False)
-    """Where loops are booked that came before, and may have room."""
+    """The ledger of loops that came before, and may have room."""
 
     def places(self) -> "Places":
         """For the tape of a step."""

@@ -292,7 +292,7 @@ class Storing(ABC):
     store: Store
     work: Any = field(default=None, init=False)
     state_bytes: int = field(default=0, kw_only=True)
-    """Of the running state: it is booked from the first one that is loaded until :meth:`rests`."""
+    """Bytes of the running state: it is booked from the first one that is loaded until :meth:`rests`."""
 
     @abstractmethod
     def snapshot(self, step: int) -> Entry:

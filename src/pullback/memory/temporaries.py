@@ -38,15 +38,16 @@ OF: Final = {
     "slope_along": (2, 2.1),
     "unwrapped": (5.1, 2),
 }
-"""By name, of the larger of its operands and its result, as ``tracemalloc`` sees it: forward, and back beyond the
-cotangents themselves."""
+"""How many there are, by name, in sizes of the larger of the operands and the result, as ``tracemalloc`` sees it:
+forward, and back beyond the cotangents themselves."""
 
 
 FEW: Final = {
     "add": 0, "cos": 0, "exp": 0, "log": 0, "multiply": 0, "negative": 0, "sin": 0, "square": 0, "subtract": 0,
     "tan": 0, "cosh": 1, "expm1": 1, "log1p": 1, "reciprocal": 1, "sinh": 1, "sqrt": 1, "tanh": 1,
 }  # fmt: skip
-"""By name, how many on the way back, where no operand is broadcast or of another type and no NaN is masked."""
+"""How many there are on the way back, by name, where no operand is broadcast or of another type and no NaN is
+masked."""
 
 
 def on_the_way(record: Any, *, masks: bool = True) -> tuple[float, float]:

@@ -20,20 +20,20 @@ from pullback.rules.forms import FORMS
 from pullback.words.specs import buffer_of
 
 RECORD_BYTES = 320
-"""Of Python's own objects, for each record of a tape that is held."""
+"""Bytes of Python's own objects, for each record of a tape that is held."""
 TAPE_BYTES, BUFFER_BYTES = 1_700, 100
 """The same for the tape of a step of a loop function, and for each array that it holds."""
 STATE_BYTES, LEAF_BYTES = 750, 260
 """The same for a snapshot of a loop function, and for each leaf of it."""
 DIGESTS, DIGESTS_LEAST, DIGESTS_SHARE = 100_000, 256, 32
-"""Of so many steps at most, and at least, a loop has digests of its states; of a number of bytes they take one part in
-so many."""
+"""The most and the fewest steps of a loop that have digests of its states; the part of a number of bytes that they take
+is one in ``DIGESTS_SHARE``."""
 STAGING_FACTOR = 4
 """Making the functions of a step takes at most so many times all that the step computes."""
 
 
 BESIDE = 3
-"""So many arrays as large as the one that is made may be there with it: what enters, and what a rule makes."""
+"""Arrays as large as the one that is made which may be there with it: what enters, and what a rule makes."""
 
 
 @define(eq=False)
@@ -43,20 +43,20 @@ class Lifetimes:
     sizes: dict[int, int] = field(factory=dict)
     """Bytes by the id of a value."""
     events: list[tuple[int, int, int | None]] = field(factory=list)
-    """In order: the ``id`` of a buffer, its bytes where a handle came to it, or less these where one left it, and the
-    id of the value that came."""
+    """What happened, in order: the ``id`` of a buffer, its bytes where a handle came to it, or less these where one
+    left it, and the id of the value that came."""
     watched: dict[int, Any] = field(factory=dict)
-    """By ``id`` of a handle that owns its memory: a reference to it."""
+    """References to handles that own their memory, by ``id``."""
     lies_in: dict[int, tuple[int, int]] = field(factory=dict)
     """The buffer of each of these, and its bytes."""
     made: int = 0
     """All bytes that were made."""
     apart: int = 0
-    """And what was made besides, as the outputs of all steps."""
+    """What was made besides, as the outputs of all steps."""
     asks: Callable[[int], float] | None = None
     """Who is asked for room where more may be there at once than ``room``; it says how much there is then."""
     asked: int = 0
-    """At most so much has been there at once."""
+    """The most that has been there at once."""
     room: float = -1
 
     def watch(self, handle: Any) -> None:
@@ -187,7 +187,7 @@ class Needed:
     of_tape: int = 0
     """What a tape holds beyond what is booked for it, and that it does not share."""
     n_leaves: int = 0
-    """Of the state of a loop function."""
+    """The number of leaves of the state of a loop function."""
     asked: int = 0
     """What there may be at once when they are recorded for the first time."""
 

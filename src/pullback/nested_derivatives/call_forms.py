@@ -18,9 +18,9 @@ from pullback.staged_functions.inlined_run import is_stale
 from pullback.words.sameness import same_content
 
 MOST_BYTES = 4096
-"""Of an array that enters: where it is larger, what is saved is little."""
+"""The most bytes of an array that enters: where it is larger, what is saved is little."""
 MOST_LEAVES = 64
-"""Of a call: all are compared in each."""
+"""The most leaves of a call: all are compared in each."""
 _NUMBERS = frozenset((np.float64, np.float32))
 _FIXED = frozenset((int, float, bool, str, type(None), np.int64, np.int32))
 ACTIVE, STILL, FIXED = "active", "still", "fixed"
@@ -59,12 +59,12 @@ class Kind:
     what: str
     type: Any
     value: Any = None
-    """Of a fixed leaf."""
+    """The value of a fixed leaf."""
     shape: tuple[int, ...] = ()
     dtype: Any = None
     strides: tuple[int, ...] = ()
     tangent: "Kind | None" = None
-    """Of an active leaf of a forward trace."""
+    """The kind of the tangent of an active leaf of a forward trace."""
 
     def admits(self, value: Any) -> bool:
         """Whether a plain value is of the type, shape, dtype and strides."""

@@ -1,10 +1,10 @@
 """Makes the stage of such a derivative, once the function is proved to do the same in each call
 (``bodies.same_again``).
 
-The derivative is carried out as a whole on handles without values (``calls.derivative_stages``). Where the trace around
-records, active and still leaves enter the stage, and its reverse has cotangents for the active ones. Where it computes
-tangents, values and tangents enter. Where nothing is active, all leaves that are not fixed enter, and nothing is
-recorded.
+The derivative is carried out as a whole on handles without values (``staged_functions.derivative_stages``). Where the
+trace around records, active and still leaves enter the stage, and its reverse has cotangents for the active ones. Where
+it computes tangents, values and tangents enter. Where nothing is active, all leaves that are not fixed enter, and
+nothing is recorded.
 """
 
 from collections.abc import Callable
@@ -35,11 +35,11 @@ from pullback.tracing.tracer import KINDS
 from pullback.words.undocumented import quiet
 
 MOST_OPERATIONS = 1000
-"""Of the derivative: to make a stage takes as long as some hundred runs."""
+"""The most operations of the derivative: to make a stage takes as long as some hundred runs."""
 PLAIN, PUSHED, RECORDED = "plain", "pushed", "recorded"
 
 Derivative = Callable[[Any, list[Any]], list[Any]]
-"""From a function and its arguments to the values of its derivative."""
+"""A function of a function and its arguments that gives the values of the derivative."""
 
 
 @define(eq=False)
@@ -49,7 +49,7 @@ class Called:
     names: dict[str, Any]
     """The globals of the function."""
     parts: tuple[int, ...]
-    """Of each cell how many leaves it has, as ``call_forms.leaves_of`` says."""
+    """How many leaves each cell has, as ``call_forms.leaves_of`` says."""
     kinds: list[Kind]
     reads: Reads
     way: str

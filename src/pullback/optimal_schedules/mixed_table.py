@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 MOST_ENTRIES: Final = 2**18
-"""Of a table, 4 bytes each when it is done, 12 while it is made."""
+"""The most entries of a table, 4 bytes each when it is done, 12 while it is made."""
 MOST_WORK: Final = 2**28
 """Candidates looked at for a table: a few seconds at most."""
 INFINITE: Final = 2**60

@@ -16,7 +16,7 @@ from pullback.optimal_schedules.binomial_split import advances
 
 Rule: TypeAlias = Callable[[int], tuple[int | None, bool]]
 Cost: TypeAlias = Callable[[int, int], int]
-"""Of a gap of so many steps, while so many slots are free: how many advances reverse it."""
+"""How many advances reverse a gap of so many steps, while so many slots are free."""
 
 
 def greedy(slots: int) -> Rule:

@@ -31,10 +31,10 @@ _EXACT_WORK: Final = 200_000_000
 _NEVER: Final = 1 << 29
 """More than the steps of all of them, and twice as many with those are a number of 32 bits."""
 _HALVINGS: Final = 64
-"""Of the interval in which the price lies: until its ends are neighbours."""
+"""Halvings at most of the interval in which the price lies: until its ends are neighbours."""
 
 Sizes = list[list[int]]
-"""By t and by the number of snapshots held: the steps of the tree below a node, at a price."""
+"""The steps of the tree below a node, at a price, by t and by the number of snapshots held."""
 
 
 @frozen
@@ -45,9 +45,9 @@ class Plan:
     leaves: tuple[int, ...]
     """The longest run that is recorded whole while 0, 1, .. snapshots are held."""
     below: Sizes = field(repr=False)
-    """At the highest price at which ``n`` steps are too many."""
+    """The sizes at the highest price at which ``n`` steps are too many."""
     above: Sizes = field(repr=False)
-    """At the lowest at which they are not."""
+    """The sizes at the lowest price at which they are not."""
     table: Any = field(eq=False, repr=False)
     """M_i(k) at [k, i], int32, where it is small and needed; empty otherwise."""
 

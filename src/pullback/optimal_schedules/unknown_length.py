@@ -22,7 +22,7 @@ from pullback.optimal_schedules.unified import Plan, plan
 _NEARLY = 5
 """A tape that is larger than a state by no more than one in so many counts as equal."""
 _FEW = 8
-"""With less room than so many states it is counted in whole states."""
+"""The number of states below which room is counted in whole states."""
 
 _MOST = 1000
 """Snapshots that take nothing: the rule looks at each of them now and then."""

@@ -24,7 +24,7 @@ Place = tuple[str, str, int]
 
 NOWHERE: Final[Place] = ("", "", 0)
 _SHORT: Final = {"captured value": "captured"}
-"""As a graph has it."""
+"""Names of operations as a graph has them."""
 
 
 @define(eq=False)
@@ -37,7 +37,7 @@ class Swept:
     """Its number, a tuple in nested loops; None of the program itself."""
     n_inputs: int = 0
     places: list[Place] = field(factory=list)
-    """Of each record; of inputs nothing is said."""
+    """The place of each record; of inputs nothing is said."""
     norms: list[float | None] = field(factory=list)
     at: int = 0
     """The record that is pulled."""

@@ -11,7 +11,7 @@ from pullback.words.optional_libraries import optional_library
 GAP: Final = 26.0
 """Pixels between boxes."""
 ROUNDS: Final = 4
-"""Of ordering the boxes of a layer, so that few arrows cross."""
+"""Rounds of ordering the boxes of a layer, so that few arrows cross."""
 PURPOSE: Final = "graphs are laid out with grandalf"
 
 Point = tuple[float, float]

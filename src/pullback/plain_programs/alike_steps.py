@@ -1,8 +1,8 @@
 """The reverse pass of steps that do the same: states go from step to step, and cotangents, as tuples of what the
 generated functions take, past the environment of a replay and the cotangents of the sweep.
 
-What is asked of a step by itself (``patterns.staged_patterns``) is asked once of steps of one kind in a row. Where one
-is of another kind, everything is put back in its place, and the chain carries the action out as it does without.
+What is asked of a step by itself (``staged_replay.staged_patterns``) is asked once of steps of one kind in a row. Where
+one is of another kind, everything is put back in its place, and the chain carries the action out as it does without.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ class AlikeSteps:
     chain: Any
     one: Sweep
     states: dict[int, tuple[Alike, tuple[Any, ...]]] = field(factory=dict)
-    """By step: what snapshots hold, as the functions take it."""
+    """What snapshots hold, as the functions take it, by step."""
     alike: Alike | None = None
     """The steps among which ``at`` is; None while the chain goes on by itself."""
     state: tuple[Any, ...] = ()

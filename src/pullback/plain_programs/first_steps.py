@@ -21,13 +21,13 @@ N_FIRST = 2
 SPARE = 4
 """One part in so many beyond what is needed now is asked for, so that not every operation asks."""
 FIRST_SHARE = 4
-"""Of the bytes: the part that the first steps may take."""
+"""The divisor of the bytes that gives the part which the first steps may take."""
 BOOK_BYTES = 120
-"""Of a step while the way back is gone: what its tape and its replay are known by."""
+"""Bytes of a step while the way back is gone: what its tape and its replay are known by."""
 FREE_BOOKS = 64 * 1024
-"""Of Python's own objects so much is not counted, as nowhere else."""
+"""Bytes of Python's own objects that are not counted, as nowhere else."""
 MOST_FIRST = 8
-"""Of a program that is cut by itself, whose first steps are often of other kinds than those that follow."""
+"""The most first steps of a program that is cut by itself: they are often of other kinds than those that follow."""
 
 
 def waits(chain: Any, k: int) -> bool:

@@ -58,18 +58,18 @@ class KeptChain:
     """Whether what is computed again is compared, by digest, with what the pullbacks would have read."""
     entries: StepEntries = field(factory=StepEntries)
     kept: dict[Any, Any] = field(factory=dict)
-    """By id: the values that are kept, or where they are. What is no value of the tape, a residual or one of several
+    """The values that are kept, or where they are, by id. What is no value of the tape, a residual or one of several
     outputs that a record holds, by (id, name)."""
     items: dict[Any, list[Item]] = field(factory=dict)
     """What of these is booked."""
     values: dict[int, Value] = field(factory=dict)
-    """Of the step under way, by the id of what is no view: what is known of it."""
+    """What is known of the values of the step under way that are no views, by id."""
     base: dict[int, int] = field(factory=dict)
-    """Of the step under way: view id to the id of what it looks at."""
+    """The id of what each view of the step under way looks at, by the id of the view."""
     digests: dict[int, int] = field(factory=dict)
-    """By id: what the pullbacks would have read."""
+    """The digests of what the pullbacks would have read, by id."""
     sizes: dict[int, int] = field(factory=dict)
-    """Of the step under way: the buffers that save-all would hold, each with its bytes."""
+    """The buffers that save-all would hold of the step under way, each with its bytes."""
     fresh: list[Any] = field(factory=list)
     """What has been kept in the step under way."""
     last: int | None = None
@@ -80,7 +80,7 @@ class KeptChain:
     stores: bool = True
     """Whether what is to be elsewhere goes there at once: not where it may not outlive the step."""
     hows: dict[Any, str] = field(factory=dict)
-    """Where it does not go there at once: in which tier it is to be."""
+    """The tier to which a value is to go, where it does not go there at once."""
     replays: ClassVar[bool] = False
     collects: ClassVar[bool] = True
     gauge: ClassVar[None] = None

@@ -3,7 +3,7 @@
 The user's run is watched by a :class:`~pullback.plain_programs.kept_chain.KeptChain` for the step under way. When a
 step is over one record stands on the tape in the place of all its records, and holds what is kept; so what goes by the
 records of a step goes by that one. A step that is recorded once more, from its entries, keeps what the first step of
-its kind did. """
+its kind did."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -26,7 +26,7 @@ from pullback.scheduling.actions import Advance
 
 REASONS: Final = (("kept", "saved"), ("entry", "snapshot"), ("residual", "residual"))
 ALL: Final = 1 << 62
-"""Above every id."""
+"""A number above every id."""
 
 
 def _kept_form(opcode: int) -> tuple[Form, Any]:
@@ -72,11 +72,11 @@ class KeptSteps(PlainChain):
     keeps: Any = None
     """The :class:`KeptChain` of the step under way, or of the one that is reversed."""
     plans: dict[Pattern, Mapping[Any, str]] = field(factory=dict)
-    """By what steps do: what is kept of them, by its key as entries have ids, and in which tier."""
+    """What is kept of steps by what they do: its key as entries have ids, and the tier."""
     settled: int = 0
-    """So many steps are over, and hold what is kept."""
+    """The number of steps that are over, and hold what is kept."""
     far: dict[int, list[Far]] = field(factory=dict)
-    """By step: what of its tape is in stores."""
+    """What is in stores of the tape of each step."""
     whole: bool = False
     """Whether every record is to get back all its values."""
     collects: ClassVar[bool] = True

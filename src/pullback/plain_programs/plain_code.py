@@ -51,20 +51,20 @@ class PlainCode(Governor):
     active: Any = None
     """The chain under way: a :class:`PlainChain`, or what keeps some values (``kept_chain``)."""
     unmarked: Any = None
-    """That chain, where it stands outside marked steps."""
+    """That chain where it stands outside marked steps."""
     following: FollowedEntries | None = None  # the entries of marked steps
     marked: bool = False  # from the first mark on: outside marked steps everything is held
     cuts_itself: bool = True  # not for a policy that must know the length: such a program is held whole
     cutter: Cutter | None = None
     lifetimes: Lifetimes | None = None
-    """Of the values of the steps that tell a policy what it needs to know."""
+    """Lifetimes of the values of the steps that tell a policy what it needs to know."""
     binds: bool = False
     """Whether all that the trace holds is to stay within a number of bytes: then code outside marked steps becomes
-    save-all only where there is room (``plain.other_ends``)."""
+    save-all only where there is room (``plain_programs.other_ends``)."""
     counts: bool = False
     """Whether loops go by a number of bytes: what variables have from before counts for them."""
     floor: int = 0
-    """Where all is to stay within a number of bytes: what code outside marked steps takes at least."""
+    """What code outside marked steps takes at least, where all is to stay within a number of bytes."""
     unlooked_bytes: int = 0
     """What the program may still make before it becomes a chain."""
     constants: dict[int, Any] = field(factory=dict)
@@ -75,7 +75,7 @@ class PlainCode(Governor):
     """What the functions of staged steps work in, by stage."""
     constant_site: int = -1
     seen: Seen | None = None
-    """Of a gradient under a policy that counts bytes: what is known of the program from calls before."""
+    """What is known of the program from calls before, in a gradient under a policy that counts bytes."""
     refused: PullbackError | None = None
     """What a policy said of a chain, raised again when the trace ends: Python drops it where ``break`` ends the chain,
     and a program that catches errors of its own may catch it."""

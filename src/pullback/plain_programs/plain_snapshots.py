@@ -17,7 +17,7 @@ from pullback.scheduling.actions import MEMORY, Save
 from pullback.words.errors import PolicyError
 
 INITIAL: Final = -1
-"""In the place of a step: the snapshot that is kept for another reverse pass."""
+"""What stands in the place of a step for the snapshot that is kept for another reverse pass."""
 
 
 @define(eq=False)
@@ -56,7 +56,7 @@ class PlainSnapshots:
     filling: dict[int, PlainSnapshot] = field(factory=dict, init=False)
     newest: PlainSnapshot | None = field(default=None, init=False)
     due: dict[int, str] = field(factory=dict, init=False)
-    """By step, the tier other than memory to which a snapshot goes at the end of its step, when most of what it takes
+    """The tier other than memory, by step, to which a snapshot goes at the end of its step, when most of what it takes
     has been read."""
     at: int = field(default=0, init=False)
     """The step of the snapshot from which steps are executed again."""

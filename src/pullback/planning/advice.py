@@ -66,7 +66,7 @@ class Loops:
     """Whether steps are run to be timed; else all take the same, and seconds mean steps."""
     known: dict[MemoryPolicy, Plan | None] = field(factory=dict, init=False)
     seconds: list[StepSeconds] = field(factory=list, init=False)
-    """By loop."""
+    """What is known of the seconds of each loop."""
     fixed: float = field(default=0.0, init=False)
     """Seconds outside of loops."""
     stored: tuple[float, float] = field(default=(0.0, 0.0), init=False)

@@ -10,8 +10,8 @@ from pullback.memory.ledger import mib
 from pullback.words.errors import BudgetError
 
 AS_FAST: Final = 1.02
-"""Of the policies that take at most so many times the least seconds the first in the list is named: a measured step
-tells no more than that."""
+"""The multiple of the least seconds up to which policies count as equally fast, so that the first in the list is named:
+a measured step tells no more than that."""
 
 
 @frozen

@@ -25,11 +25,11 @@ class Point:
     policy: MemoryPolicy
     predicted_bytes: int
     peak_bytes: int
-    """At the peak, as the run's ledger counted it."""
+    """Bytes at the peak, as the run's ledger counted it."""
     n_forward: int
     predicted_seconds: float | None
     seconds: float
-    """Of a run, forward and reverse."""
+    """Seconds of a run, forward and reverse."""
 
 
 @frozen(repr=False)
@@ -40,7 +40,7 @@ class Pareto:
     name: str
     points: tuple[Point, ...]
     forward_seconds: float
-    """Of one run on plain arrays."""
+    """Seconds of one run on plain arrays."""
     breakpoints: tuple[Plan, ...] = ()
     """What is predicted for each number of bytes at which ``Budget`` runs fewer steps again, those that hold least
     first; of marked steps the bytes are those of the budget, which are not exceeded. Empty for other programs that

@@ -23,7 +23,7 @@ from pullback.scheduling.actions import (
 from pullback.scheduling.schedule import Schedule, whole_number
 
 MOST_UNITS: Final = 256
-"""Where tapes are small, a slot is cut into as many parts as keep the table below this many."""
+"""The most units of the table below, where slots are cut into parts because tapes are small."""
 
 Choice: TypeAlias = Callable[[int, int], int]
 """(steps left, units of room free) -> ``TAPE``, or how far to advance from a state that is kept."""

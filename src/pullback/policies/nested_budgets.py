@@ -33,16 +33,16 @@ class NestedLoop:
     """None: unknown."""
     state_bytes: int = field(kw_only=True)
     own_bytes: int = field(kw_only=True)
-    """Of the tape of a step, without what the loops in it hold."""
+    """Bytes of the tape of a step, without what the loops in it hold."""
     loops: Sequence["NestedLoop"] = field(default=(), kw_only=True)
     start_held: bool = field(default=False, kw_only=True)
     """Whether the initial state is held by somebody else."""
     length: int = field(default=GUESSED, kw_only=True)
-    """Of a loop of unknown length."""
+    """The length of a loop of unknown length."""
     holds: int = field(default=0, kw_only=True)
     """What it holds besides, from its forward to its reverse pass."""
     known: dict[int, tuple[float, int] | None] = field(factory=dict, init=False, repr=False)
-    """By room, what is best."""
+    """What is best, by room."""
 
     parts = PARTS
 

@@ -27,7 +27,7 @@ from pullback.scheduling.schedule import Schedule, whole_number
 from pullback.words.errors import PolicyError
 
 LATE_ROWS = 2_000
-"""Of the tables where the length is told late."""
+"""The rows of the tables where the length is told late."""
 
 
 def _as_ram(value: int) -> int:

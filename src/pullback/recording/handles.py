@@ -28,14 +28,15 @@ SAVED: Final = 2
 WRITTEN: Final = 3
 """Free, and has been written: saving a view of it copies the view, so that later writes stay in place."""
 WRITTEN_SHARED: Final = 4
-"""Written, and read by somebody outside the tape: a write copies first, saving a view copies the view."""
+"""A value that is written, and read by somebody outside the tape: a write copies first, saving a view copies the
+view."""
 
 
 FROZEN: Final = 5
-"""Stands for a captured value without derivative: a write is refused."""
+"""A stand-in of a captured value without derivative: a write is refused."""
 BORROWED: Final = 6
-"""May lie in memory of the user's (``np.asarray(a, like=x)``), who may change it: a write copies first, and so does
-whoever keeps the value."""
+"""A value that may lie in memory of the user's (``np.asarray(a, like=x)``), who may change it: a write copies first,
+and so does whoever keeps the value."""
 
 
 class Handle:

@@ -31,7 +31,8 @@ class Region:
     repeats: bool = False
     """True when the key names an element more than once."""
     subtracts: bool = False
-    """Of an increment: the value is taken away. Not the same as adding its negative, which gives zeros another sign."""
+    """Whether an increment takes the value away. Not the same as adding its negative, which gives zeros another
+    sign."""
 
     def view(self, root: Any) -> Any:
         """The view of ``root`` that the steps lead to; writing to it writes to ``root``."""

@@ -35,7 +35,7 @@ DEFERRED: Final = 6
 computed afterwards. ``shadow`` is told of each."""
 
 RECORDS: Final = f"(not tape.mode or tape.mode == {REPLAYABLE} and tape.trap is None)"
-"""In a generated text: whether the trace ``tape`` takes records, and nobody looks at results."""
+"""The condition in a generated text that the trace ``tape`` takes records, and nobody looks at results."""
 MODE_NAMES = ("recording", "replayable", "paused", "closed", "captured", "forward", "deferred")
 
 
@@ -214,16 +214,16 @@ class Tape:
         self.constants: dict[Any, Any] = {}
         """Copies of plain arrays that a pullback reads, by place in memory; shared while equal."""
         self.captures: dict[int, tuple[int, Any]] | None = None
-        """For the tape of a loop's step: id in the enclosing tape to the id and value that stand for it here."""
+        """What the step of a loop captures: id in the enclosing tape to the id and value that stand for it here."""
         self.nest: Any = None
-        """For the same: what the loops in the step get of a number of bytes (``loops.loop_bytes.Places``)."""
+        """What the loops in a step get of a number of bytes (``loops.loop_bytes.Places``)."""
         self.enclosing: Tape | None = None
-        """For the tape of a loop's step: the tape the loop is an operation of."""
+        """The tape that the loop is an operation of, where this one is of its step."""
         self.inner: Tape | None = None
         """While CAPTURED: the tape of the step being recorded."""
         self.ledger: Any = None
         self.telling: Any = None
-        """Where loops of this trace book what they hold."""
+        """What loops of this trace book in what they hold, where that is not the ledger."""
         self.governor: Governor = None  # type: ignore[assignment]  # asked while REPLAYABLE only, and then there is one
         """What decides, while REPLAYABLE, which of the records may be dropped and executed again."""
         self.shadow: Shadow = None  # type: ignore[assignment]  # asked while DEFERRED only, and then there is one

@@ -63,7 +63,7 @@ class FollowedEntries(StepEntries):
     differ: list[tuple[int, Any]] = field(factory=list)
     """The plain operands that are not those of the pattern: place and value."""
     tables: dict[Pattern, tuple[Sequence[Told | None], int] | None] = field(factory=dict)
-    """Of each pattern that came twice in a row, with the lowest id that counts from the step."""
+    """The table of each pattern that came twice in a row, with the lowest id that counts from the step."""
 
     def follow(self) -> None:
         """A step begins, and the snapshots that it fills have begun."""

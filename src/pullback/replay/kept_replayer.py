@@ -47,7 +47,7 @@ class Order:
         self.read: set[Any] = set()
         """What is read of what is kept."""
         self.last_of: dict[int, Time] = {}
-        """By the id of what is no view: the last time at which it, or a view of it, is read."""
+        """The last time at which a value, or a view of it, is read, by the id of what is no view."""
         self._find(kept, entries.cuts[step + 1] - 1 if at_once else None)
         for ident, time in self.last.items():
             if type(ident) is int:

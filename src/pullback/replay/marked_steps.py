@@ -14,10 +14,10 @@ class MarkedSteps:
     staging: str
     threads: int
     runs: list[list[int]] = field(factory=list, init=False)
-    """Where steps begin and end of which each was written by the function that has written the one before, on the same
-    values as counted from the step, or from before all steps."""
+    """Begin and end of stretches of steps each of which was written by the function that has written the one before, on
+    the same values as counted from the step, or from before all steps."""
     way: Any = field(default=None, init=False)
-    """By what, and on what, the last of them was written."""
+    """The function by which the last of them was written, and what it worked on."""
 
     def wrote(self, start: int, stop: int, way: Any) -> None:
         """A step has been written in such a way."""

@@ -26,7 +26,7 @@ class StepNeeds:
     last_use: dict[int, int]
     """Id to the place of the last entry that computes or saves with it."""
     dropped: tuple[tuple[int, ...], ...]
-    """By place: the ids that nothing reads any more."""
+    """The ids that nothing reads any more after each place."""
     before: frozenset[int]
     """What is read, here or later, of the values that the steps before have made, but for the far ones."""
     far: tuple[tuple[int, int], ...]

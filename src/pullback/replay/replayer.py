@@ -38,9 +38,9 @@ class Replayer:
     at: int = 0
     """The step at whose start ``env`` stands."""
     staged: Any = None
-    """Functions of steps that repeat, as of ``patterns.staged_patterns``."""
+    """Functions of steps that repeat, as of ``staged_replay.staged_patterns``."""
     start: int = field(default=0, init=False)
-    """Of the step under way: its first record, and its plain operands."""
+    """The first record of the step under way, and below its plain operands."""
     operands: tuple[Any, ...] = field(default=(), init=False)
     own: set[int] = field(factory=set)
     """Ids whose buffers this replay made."""

@@ -31,17 +31,17 @@ HORIZON: Final = 16
 MOST_PATTERNS: Final = 8
 """How many of the newest patterns a step is compared with."""
 MOST_CALLED: Final = 24
-"""With how many a call is."""
+"""How many of them a call is compared with."""
 STEP_BYTES: Final = 40
-"""Of a step that is over: its cut, and its places in the lists of patterns, of operands, of needs and of sizes."""
+"""Bytes of a step that is over: its cut, and its places in lists of patterns, of operands, of needs and of sizes."""
 SLOT_BYTES: Final = 8
-"""Of a record that has let go of its values: its place on the tape."""
+"""Bytes of a record that has let go of its values: its place on the tape."""
 ENTRY_BYTES: Final = 700
 """About those of an entry and what it is needed for, its tuples and ints included."""
 OPERANDS_BYTES, OPERAND_BYTES = 48, 40
-"""Of the plain operands of a step: of their tuple, and of each with its place there."""
+"""Bytes of the plain operands of a step: of their tuple, and of each with its place there."""
 MOST_NEW: Final = 72
-"""After so many calls in a row that did each another thing, no more are compared."""
+"""Calls in a row that did each another thing, after which no more are compared."""
 
 
 @frozen(eq=False)
@@ -70,9 +70,9 @@ class Entry:
     """Ids, and an :class:`Operand` for what is no value of the tape."""
     params: Mapping[str, Any]
     rerun: Any = None
-    """For a loop: the function that runs it again on the values of what entered."""
+    """The function that runs a loop again on the values of what entered."""
     rest: tuple[Any, ...] | None = field(init=False)
-    """Of the record: what is neither an id nor a value that it holds; None for a loop."""
+    """What of the record is neither an id nor a value that it holds; None for a loop."""
     short: bool = field(init=False)
     """Whether that is the call site alone."""
     whole: bool = field(init=False)
@@ -139,11 +139,11 @@ class Pattern:
     """What steps have in common."""
 
     entries: tuple[Entry | None, ...]
-    """By place in the step; None for a record that nothing re-executes."""
+    """The entries by place in the step; None for a record that nothing re-executes."""
     operands: tuple[Any, ...]
     """The plain operands of the first of these steps; of a call, nothing in the place of each."""
     kept: dict[Any, Any] = field(factory=dict)
-    """Of calls that do this, by what is read after them: what a replay needs, and what is known of them."""
+    """What a replay of such calls needs, and what is known of them, by what is read after them."""
     n: int = 1
     """How many calls have done this."""
 
@@ -177,9 +177,9 @@ class StepEntries:
     cuts: "array[int]" = field(factory=lambda: array("q"))
     """The first record of each step; behind the last, where the chain ends."""
     patterns: list[Pattern] = field(factory=list)
-    """Of each step that is over."""
+    """The pattern of each step that is over."""
     others: list[tuple[Any, ...] | None] = field(factory=list)
-    """Of each step: the places of the plain operands that are not those of the pattern, as one tuple, and these."""
+    """The places of the plain operands of each step that are not those of the pattern, as one tuple, and these."""
     open: list[Entry | None] = field(factory=list)
     operands: list[Any] = field(factory=list)
     """The plain operands of the step under way."""
@@ -192,7 +192,7 @@ class StepEntries:
     recent: list[Pattern] = field(factory=list)
     places: dict[tuple[int, ...], tuple[int, ...]] = field(factory=dict)
     calls: Calls | None = None
-    """Of a chain that is one call of a function."""
+    """The calls of a chain that is one call of a function."""
     numbers: dict[int, int] = field(factory=dict)
     """There: the number of each value of the program around, by its id."""
     around: list[int] = field(factory=list)

@@ -60,7 +60,7 @@ class LoopJournal:
     record: Any
     beside: PartsBeside
     folders: dict[str, KeptFolder]
-    """Of the tiers on disk."""
+    """The folders of the tiers on disk."""
     told: dict[str, Any]
     """The text, as it was written last or will be next."""
     first: list[Any] = field(init=False)
@@ -68,7 +68,7 @@ class LoopJournal:
     reached: dict[str, str] = field(factory=dict, init=False)
     """What the body can reach, after step 0."""
     entries: dict[tuple[str, int], Any] = field(factory=dict, init=False)
-    """By tier and serial number: what the text says of a snapshot."""
+    """What the text says of each snapshot, by tier and serial number."""
 
     def __attrs_post_init__(self) -> None:
         self.first = list(self.record.chain.state)

@@ -14,11 +14,11 @@ class Options(TypedDict, total=False):
     name: str
     """What messages and tables call it; else the name of the forward."""
     operands: Sequence[str]
-    """Where the signature cannot be read: the positional arrays."""
+    """The positional arrays, where the signature cannot be read."""
     family: str
-    """Where the signature cannot be read: the name of any number of further arrays."""
+    """The name of any number of further arrays, where the signature cannot be read."""
     params: Sequence[str]
-    """Where the signature cannot be read: the static parameters."""
+    """The static parameters, where the signature cannot be read."""
     residuals: Sequence[str]
     """What the forward computes for its rules: it then returns ``(out, {"lu": lu})``."""
     outputs: Sequence[str]
@@ -36,7 +36,7 @@ class Options(TypedDict, total=False):
     elementwise: bool
     """An element of the output depends on the elements at its own place alone."""
     reach: str
-    """On which elements of the operands an element of the output depends, for sparse Jacobians: see the class."""
+    """The elements of the operands on which an element of the output depends, for sparse Jacobians: see the class."""
     opaque: Mapping[str, Callable[[Any], int]]
     """How many bytes residuals, operands or an ``out`` hold that are no arrays."""
     masks: bool

@@ -73,7 +73,7 @@ class Primitive(_DeclaredOnce, Names):
     bilinear: tuple[str, ...] = ()
     """The operands in each of which the primitive is linear, all others held fixed, as both of a matrix product."""
     reach: str = ""
-    """On which elements of the operands an element of the output depends, for sparse Jacobians: on those at its own
+    """The elements of of the operands an element of the output depends, for sparse Jacobians: on those at its own
     ``"place"`` after broadcasting; on one of them, which was ``"moved"``; on those that ``np.sum`` with this ``axis``
     and ``keepdims`` adds up there (``"reduced"``); on its ``"line"`` along ``axis``; on what stands ``"before"`` it
     there, and itself. Empty: on all, unless ``elementwise``, ``linear`` or ``view`` tells more."""
@@ -89,7 +89,7 @@ class Primitive(_DeclaredOnce, Names):
     guarded: bool = True
     """Its calls are looked at (see ``guarded_calls``): whatever stands outside the library."""
     module: str = field(factory=declaring_module, repr=False, init=False)
-    """Where it is declared, by which another process finds it."""
+    """The module that declares it, by which another process finds it."""
     defaults: Mapping[str, Any] = field(factory=dict, repr=False)
     """Default values of the static parameters."""
     rules: dict[str, tuple[Rule, ...]] = field(factory=dict, repr=False)
@@ -216,7 +216,7 @@ class Composite(_DeclaredOnce):
     direct: Primitive | None = None
     """The primitive that is called with the very arguments, where these are its operands and it knows their types."""
     module: str = field(factory=declaring_module, repr=False, init=False)
-    """Where it is declared, by which another process finds it."""
+    """The module that declares it, by which another process finds it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

@@ -30,7 +30,7 @@ from pullback.rules.unbroadcast import filled, laid_out, settle, settle_several,
 SEND = """    i = record[{place}]
     p = cts[i]
     cts[i] = g if p is None else join(p, g, i, sweep)"""
-"""As :func:`pullback.rules.cotangent_sums.send`: a call more would be felt in every pull."""
+"""The text of :func:`pullback.rules.cotangent_sums.send`: a call more would be felt in every pull."""
 
 
 SETTLE = """    s = record[{place}]
@@ -54,7 +54,7 @@ _TWICE = """    if large and record[1] == record[2] and record[{x}] is record[{y
             p = cts[i]
             cts[i] = join(p, g, i, sweep)
         return None"""
-"""Of ``x * x`` both cotangents are one product: it is computed once, and added to itself."""
+"""The text for ``x * x``, whose cotangents are one product: it is computed once, and added to itself."""
 
 
 def make_pull(

@@ -158,4 +158,4 @@ def known(schedule: Any) -> "array[int] | None":
 
 
 SEEN: "Final[dict[Any, array[int] | None]]" = {}
-"""Of schedules that have been carried out to their end; None of those that were so once."""
+"""The actions of schedules that have been carried out to their end; None of those that were so once."""

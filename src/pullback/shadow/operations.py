@@ -15,8 +15,8 @@ from pullback.words.specs import ArraySpec, carries_derivative, shared_spec
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None))
 MOST = 2**1023
-"""Below this a whole number of Python's can be computed with: others fail at their operation, where the body may catch
-the error."""
+"""The size below which whole numbers of Python's can be computed with: others fail at their operation, where the body
+may catch the error."""
 
 
 @frozen(slots=False)
@@ -25,7 +25,7 @@ class Result:
 
     spec: ArraySpec | None
     strides: tuple[int, ...] | None
-    """Of an array; None for a scalar."""
+    """The strides of an array; None for a scalar."""
     kind: str
     """The kind of handle: ``tracer``, ``view``, ``buffer``, ``weak``; ``plain`` where a plain value was handed out."""
     type: Any

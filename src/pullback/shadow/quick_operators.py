@@ -42,7 +42,7 @@ class Known:
     held: frozenset[int] | None = None
     """Which constants records hold, by place among the constants; None where any may be."""
     quick: tuple[Any, ...] = field(init=False, repr=False)
-    """By place: ``(what, first, second, number, params, result, name)``; see :func:`quick_entry`."""
+    """What stands at each place: ``(what, first, second, number, params, result, name)``; see :func:`quick_entry`."""
     ends: tuple[Any, ...] = field(init=False, repr=False)
     """The numbers of the values that it returns."""
     n_leaves: int = field(init=False, repr=False)

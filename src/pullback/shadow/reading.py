@@ -35,7 +35,7 @@ class Reading(Following):
     computes: Callable[[Known], Parts] | None = field(default=None, init=False)
     """Begins to compute a step that does what a list says; None where nobody can."""
     parts: Parts | None = field(default=None, init=False)
-    """Of the list that is followed."""
+    """The parts of the list that is followed."""
     n_read: int = field(default=0, init=False)
     """How many values it has given, or another list whose operations were the same so far."""
     read: list[Any] = field(factory=list, init=False)

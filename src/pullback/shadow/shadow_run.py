@@ -77,7 +77,7 @@ class ShadowRun(Reading):
     operations: list[Operation] = field(factory=list, init=False)
     """What an eager run has done."""
     ranges: list[tuple[int, int]] = field(factory=list, init=False)
-    """For each of these, its records on the tape of the twins."""
+    """The records of each of these on the tape of the twins."""
     why: str = field(default="", init=False)
     """Why this step cannot be staged; empty where it can."""
     surrendered: bool = field(default=False, init=False)

@@ -167,7 +167,7 @@ class _Ended:
 
 
 ENDED: Final = {inlines: Tape(0, KINDS) for inlines in (False, True)}
-"""By whether a shadow run serves the calls of a function: the traces of what is over."""
+"""The traces of what is over, by whether a shadow run serves the calls of a function."""
 for _inlines, _words in ((False, ("step", "body")), (True, ("call", "differentiated function"))):
     ENDED[_inlines].mode = CLOSED
     ENDED[_inlines].shadow = _Ended(*_words)
@@ -188,17 +188,17 @@ class Pool:
     known: Known
     tape: Tape
     entering: list[Any]
-    """Of the leaves that enter."""
+    """The handles of the leaves that enter."""
     made: list[Any] = field(factory=list, init=False)
-    """By place: what the operation there gives."""
+    """What the operation at each place gives."""
     bound: list[tuple[Any, ...]] = field(init=False)
-    """By place: what an operator compares with before anything else (``bound_entry``), once the pool serves again."""
+    """What an operator at a place compares with before anything else (``bound_entry``), once the pool serves again."""
     starting: tuple[Any, ...] = field(default=(), init=False)
     """The handles of what enters, then."""
     ending: tuple[Any, ...] | None = field(default=None, init=False)
     """The handles that the step returns; None where it returns anything else, and before the pool serves again."""
     repeats: dict[int, Any] = field(factory=dict, init=False)
-    """By place: a call that gives what the operations from there on give (``ShadowRun.repeated``)."""
+    """A call that gives what the operations from a place on give (``ShadowRun.repeated``), by place."""
     is_bound: bool = field(default=False, init=False)
     handles: list[Any] = field(init=False)
     holders: list[int] = field(init=False)

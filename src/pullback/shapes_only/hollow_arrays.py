@@ -26,7 +26,7 @@ class Hollow(NDArrayOperatorsMixin, np.ndarray):  # type: ignore[misc]  # operat
     """An array without values. ``scalar`` says that NumPy would have given a number, which is no buffer."""
 
     __pullback_value__ = None
-    """For who asks whether a value is a plain array: it is one of the library's own."""
+    """What is said to those who ask whether a value is a plain array: it is one of the library's own."""
     __pullback_hollow__ = True
     scalar: bool = False
     blank: bool = False

@@ -28,7 +28,7 @@ from pullback.words.specs import carries_derivative, spec_of
 from pullback.words.structures import flatten
 
 FEW_COLOURS = 2
-"""For so few colours it is cheaper to run ``f`` again for each than to record its derivative."""
+"""Colours up to which it is cheaper to run ``f`` again for each than to record its derivative."""
 
 
 def sparse_jacobian(

@@ -34,17 +34,17 @@ class Exits:
 
     stage: Stage
     threads: int | None = None
-    """Among how many threads its reverse is divided; None for the number in force."""
+    """The number of threads among which its reverse is divided; None for the number in force."""
     places: list[int | None] = field(init=False)
-    """For each leaf of what is returned its place among the outputs of the record; None where it is no output."""
+    """The place of each leaf of what is returned among the outputs of the record; None where it is no output."""
     outside: list[int | None] = field(init=False)
-    """For each leaf the place of an argument, or of a captured value after these, that it is."""
+    """The place of the argument, or of the captured value after these, that each leaf is."""
     kinds: list[str] = field(init=False)
     """The kind of handle of each leaf; ``plain`` where it is no handle."""
     n_outputs: int = field(init=False)
     sums_alone: tuple[bool, ...] = field(init=False)
-    """For each argument, then each captured value, whether the function adds at most one cotangent to those that come
-    from after it."""
+    """Whether the function adds at most one cotangent to those that come from after it, for each argument, then each
+    captured value."""
     idle: list[Workspace] = field(factory=list, init=False)
     """What reverse functions work in, while none runs."""
     arriving: Arriving = field(init=False)
@@ -147,7 +147,7 @@ class Call:
 
     exits: Exits
     ids: Sequence[int]
-    """Of the arguments, then of the captured values, in the trace around."""
+    """The ids of the arguments, then of the captured values, in the trace around."""
 
 
 def _sums_alone(stage: Stage) -> tuple[bool, ...]:

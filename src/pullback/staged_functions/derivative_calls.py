@@ -42,7 +42,7 @@ from pullback.words.specs import spec_of
 from pullback.words.structures import LEAF, LEAVES, unflatten
 
 MOST_ENTRIES = 64
-"""For how many kinds of arguments it is remembered what is known of them."""
+"""The most kinds of arguments of which anything is remembered."""
 _NUMBERS = frozenset((np.float64, np.float32))
 
 

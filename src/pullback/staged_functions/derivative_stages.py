@@ -37,10 +37,11 @@ from pullback.words.undocumented import quiet
 
 ONE = np.float64(1)
 MOST_OPERATIONS = 400
-"""Of a function; the derivative of a derivative has ten times as many, and to make a stage takes long."""
+"""The most operations of a function; the derivative of a derivative has ten times as many, and to make a stage takes
+long."""
 MOST_FAILED = 4
 MOST_CONTENTS = 4
-"""For how many contents of the plain operands there are stages."""
+"""The most contents of the plain operands for which there are stages."""
 
 
 @define(eq=False)
@@ -118,7 +119,8 @@ class Derivatives:
 
 
 Program = Callable[[list[Any], list[Operation], list[Any]], list[Any]]
-"""From what enters, the operations of a function and their plain operands to the values of the derivative."""
+"""A function of what enters, the operations of a function and their plain operands that gives the values of the
+derivative."""
 
 
 def gradient(

@@ -44,10 +44,10 @@ class Entry:
     definition: Any
     """The structure of the arguments; None where each is a leaf."""
     kinds: list[Any]
-    """Of each leaf that is differentiated, or told, its type, and for an array shape, dtype and strides; of any other
-    leaf a copy, in a list."""
+    """The type of each leaf that is differentiated, or told, and for an array shape, dtype and strides; a copy of any
+    other leaf, in a list."""
     places: list[int]
-    """Where the differentiated leaves stand."""
+    """The places of the differentiated leaves."""
     reads: Reads
     ready: Ready
     constants: list[Any]
@@ -58,15 +58,15 @@ class Entry:
     inputs: list[Any] = field(factory=list)
     """The specs of what a gradient hands out cotangents for."""
     parts: list[tuple[Any, list[int | None]]] | None = None
-    """Of each argument that is differentiated the structure, with the places of its leaves among the cotangents; None
+    """The structure of each argument that is differentiated, with the places of its leaves among the cotangents; None
     where each is one leaf."""
     seeds: tuple[Any, ...] = ()
     n_compared: int = 0
     n_served: int = 0
     pays: int = field(factory=lambda: PAYS)
-    """After how many calls a caller is made; and again, later and later, where that one misses."""
+    """The calls after which a caller is made; and again, later and later, where that one misses."""
     callers: dict[str, Any] = field(factory=dict)
-    """By the form of the results."""
+    """The callers by the form of the results."""
 
     def entering(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]] | None:
         """The values that are differentiated, and the constants; None unless all is as it was."""

@@ -29,7 +29,7 @@ from pullback.words.structures import flatten, unflatten
 from pullback.words.undocumented import context_of_errors, error_state
 
 Caller = Callable[[tuple[Any, ...]], Any]
-"""From the arguments to the result, or ``MISSED``."""
+"""A function from the arguments to the result, or ``MISSED``."""
 _NOTHING = (*NOTHING_SAID, (TRAPPED.get, ()), (CARRIED.get, None), (sys.gettrace, None), (sys.getprofile, None))
 """What is asked in each call, with the answer that there has to be."""
 
@@ -102,7 +102,7 @@ class _Text:
     ready: Ready
     lines: list[str] = field(factory=lambda: ["def caller(args):", "    try:"])
     values: dict[int, Any] = field(factory=dict)
-    """By what is named, what each name stands for."""
+    """What each name stands for, by what is named."""
 
     def name(self, value: Any) -> str:
         """A name for a value."""

@@ -37,9 +37,9 @@ class Hot:
     usual: bool
     """Whether nothing is asked but which arguments."""
     anew: Callable[[], Any]
-    """Makes such a gradient of which nothing is known, and what is known of it."""
+    """A function that makes such a gradient of which nothing is known, and what is known of it."""
     known: Any = field(init=False)
-    """Of a staged function what is known of it; None before it pays."""
+    """What is known of a staged function; None before it pays."""
     by_itself: bool = field(init=False)
     """Whether the function was staged here, and not by the decorator."""
     n_trials: int = field(default=0, init=False)
@@ -84,8 +84,8 @@ class Hot:
         return (value, found) if self.with_value else found
 
     def traced(self, args: tuple[Any, ...], where: Sequence[int]) -> tuple[Any, Any]:
-        """As ``calls.direct_gradients.gradient_at_once``, and the function as it is to be called where that gives
-        None."""
+        """As ``staged_functions.direct_gradients.gradient_at_once``, and the function as it is to be called where that
+        gives None."""
         known = self.known
         if self.over:
             return None, self.f

@@ -39,7 +39,7 @@ class Ready:
     exits: Exits
     work: Workspace = field(init=False)
     back: Workspace = field(init=False)
-    """Of the reverse, whose results the user gets."""
+    """The workspace of the reverse, whose results the user gets."""
 
     def __attrs_post_init__(self) -> None:
         self.work = Workspace(threads=self.exits.threads)
@@ -88,20 +88,20 @@ class HotRun:
     given: list[Any]
     """The handles there of the arguments that are differentiated."""
     places: Sequence[int]
-    """Where these stand among the arguments."""
+    """Their places among the arguments."""
     kinds: tuple[Any, ...]
     """The type of each argument; of those that are differentiated, with shape, dtype and strides."""
     source: Any
     """What is known of such calls."""
     grows: list[Any]
-    """Of that what there is one more of for each list of operations that becomes known."""
+    """A list in that which gets one item more for each list of operations that becomes known."""
     lists: Sequence[Known]
     run: InlinedRun
     works: Any
     """What the functions of the stages work in."""
     computes: Callable[[Known], Parts] | None = None
     ready: Ready | None = None
-    """For the first of the lists, once it has come again."""
+    """The functions for the first of the lists, once it has come again."""
     alone: bool = field(init=False)
     """Whether all arguments are differentiated, in their order."""
     is_open: bool = field(default=False, init=False)

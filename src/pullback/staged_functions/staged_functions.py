@@ -44,7 +44,7 @@ from pullback.words.structures import LEAVES, flatten, unflatten
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_ENTRIES = 64
-"""For how many kinds of arguments it is remembered what is known of them."""
+"""The most kinds of arguments of which anything is remembered."""
 _PLAIN = frozenset((np.ndarray, np.float64, np.float32, float))
 
 
@@ -123,12 +123,12 @@ class StagedFunction:
     itself: Any = field(default=None, init=False)
     """The function that users have, held weakly: what wraps that has its attributes, and is another."""
     entries: dict[Any, Variants] = field(factory=dict, init=False)
-    """By what enters: what is known."""
+    """What is known, by what enters."""
     exits: dict[Stage, Exits] = field(factory=dict, init=False)
     idle: list[tuple[InlinedRun, dict[Stage, Workspace]]] = field(factory=list, init=False)
     """Runs that are not under way, with what the functions of the stages work in."""
     derivatives: dict[Any, Any] = field(factory=dict, init=False)
-    """By kind of derivative and what enters: what is known of derivatives within others."""
+    """What is known of derivatives within others, by their kind and what enters."""
     open_runs: OpenRuns = field(factory=OpenRuns, init=False)
     """Runs that serve one call after another, by the derivative that is asked for."""
     warm: Any = field(default=None, init=False)

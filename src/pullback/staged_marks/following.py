@@ -62,7 +62,7 @@ class FollowedMarks:
     stage: MarkedStage | None = field(default=None, init=False)
     """What the step under way is compared with."""
     sides: dict[MarkedStage, Side | None] = field(factory=dict, init=False)
-    """Of stages that a step of this chain has done: what the chain is told."""
+    """What the chain is told of stages that a step of it has done."""
     lesson: tuple[MarkedStage, Any] | None = field(default=None, init=False)
     """The stage of the last step, and what it has done."""
     works: dict[MarkedStage, Workspace] = field(factory=dict, init=False)

@@ -16,7 +16,7 @@ class KnownMarks:
     """What is known of the steps of one loop in a program, from one run to the next."""
 
     stages: list[tuple[Any, MarkedStage]] = field(factory=list)
-    """With the kinds of what enters."""
+    """The stages, each with the kinds of what enters."""
     seen: list[tuple[Any, list[Operation], Any]] = field(factory=list)
     """Steps that have come once: what enters, what they do, what lives on."""
     n_seen: int = 0

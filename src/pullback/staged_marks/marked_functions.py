@@ -31,15 +31,15 @@ class MarkedStage:
 
     known: Known
     advance: Generated
-    """Computes what lives on."""
+    """The function that computes what lives on."""
     record: Generated
-    """Computes what lives on, and what the records hold."""
+    """The function that computes what lives on, and what the records hold."""
     records: Callable[..., tuple[Any, ...]]
     """``records(start, ids, captured, slots)``: the records from number ``start`` on, of a step which values of these
     ids enter."""
     n_records: int
     places: tuple[int, ...]
-    """For each value that lives on, its record, counted from the first."""
+    """The record of each value that lives on, counted from the first."""
     flags: tuple[int, ...]
     """Who else reads it (``handles.SAVED``, ..)."""
     kinds: tuple[Result, ...]

@@ -179,7 +179,7 @@ class MarkedRun(InlinedRun):
     lent: list[Lent] = field(factory=list, init=False)
     marked: dict[Known, MarkedPool] = field(factory=dict, init=False)
     sites: Sequence[int] = field(default=(), init=False)
-    """Of the operations of the list that is followed."""
+    """The call sites of the operations of the list that is followed."""
     frozen: list[Any] = field(factory=list, init=False)
     """What stands for handles of the trace that depend on no input."""
     keeps: Callable[[Any, int], Any]

@@ -20,9 +20,9 @@ class StageTexts:
     """What is known of the steps of one body. Prints as text."""
 
     name: str
-    """That of the body."""
+    """The name of the body."""
     stages: tuple[str, ...] = field(repr=False)
-    """For each list of operations that came again, the generated functions and what they work in; for each loop of
+    """The generated functions and what they work in, for each list of operations that came again; for each loop of
     adopted code that is one record, its forward and its reverse."""
     why: tuple[str, ...]
     """Why steps were recorded that could have been staged, and why loops of adopted code were, item by item."""

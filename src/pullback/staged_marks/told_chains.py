@@ -19,7 +19,7 @@ class Side:
 
     pattern: Pattern
     operands: tuple[int, ...]
-    """For each plain operand of the step, the place among those of the pattern."""
+    """The place of each plain operand of the step among those of the pattern."""
     reads: tuple[tuple[bool, int, int], ...]
     """What it reads from before it: whether it is captured, the place among what is, or among what enters, and how it
     stands in the entries."""

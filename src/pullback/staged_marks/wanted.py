@@ -9,11 +9,11 @@ from pullback.words.undocumented import LISTED
 FEWEST: Final = 8
 """Loops of fewer steps are recorded."""
 ENOUGH: Final = 96
-"""Of the steps of one loop, in this run and in those before: from so many on it pays to make functions, unless these
-are asked for."""
+"""Steps of one loop, in this run and in those before, from which it pays to make functions, unless these are asked
+for."""
 
 FEWEST_RECORDS: Final = 16
-"""Of a step, likewise: a record costs some 2 us, its comparison 0.7, a mark about as much as ten records."""
+"""Records of a step, likewise: a record costs some 2 us, its comparison 0.7, a mark about as much as ten records."""
 
 
 class Recorded:

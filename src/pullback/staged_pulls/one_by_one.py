@@ -17,9 +17,9 @@ class OneByOne:
 
     function: Callable[..., Any]
     arguments: Any
-    """By position and by name: in them the places of the values that come in."""
+    """The arguments by position and by name; the places of the values that come in stand in them."""
     parts: tuple[Any, ...]
-    """For each value that comes in what stands after the number of the place in the key of its part; None for what is
+    """What stands after the number of the place in the key of the part of each value that comes in; None for what is
     the same for all."""
     like: Any
     """What one call makes; None for a write."""

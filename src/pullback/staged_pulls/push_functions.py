@@ -36,7 +36,7 @@ from pullback.words.specs import ArraySpec
 from pullback.words.undocumented import quiet
 
 Outs = Sequence[tuple[int, ArraySpec] | None]
-"""For each output its record and spec; None for one that depends on no input."""
+"""The record and the spec of each output; None for one that depends on no input."""
 Group = tuple[tuple[tuple[int, ArraySpec], ...], int]
 """The inputs that directions of one kind have a part for, and how many such directions there are."""
 
@@ -48,7 +48,7 @@ class Push:
     generated: Generated
     groups: tuple[Group, ...]
     reached: tuple[tuple[bool, ...], ...]
-    """For each group which outputs have a tangent."""
+    """Which outputs have a tangent, for each group."""
     constants: tuple[Any, ...]
     """What it is given beside the slots."""
 

@@ -20,13 +20,13 @@ from pullback.words.sameness import same_parts
 
 MOST_RECORDS = 5_000
 MOST_SEEDED = 2
-"""For how many choices of what is seeded a pull looks for functions."""
+"""The most choices of what is seeded for which a pull looks for functions."""
 MOST_LAYOUTS, MOST_ALIKE = 64, 4
 """How many layouts are remembered, and how many of tapes of one sequence of primitives: those that came last."""
 MOST_WIDTHS = 4
-"""For how many numbers of seeds at once there are functions for one layout."""
+"""The most numbers of seeds at once for which one layout has functions."""
 TIMES = 3
-"""By what factor more seeds than are given at once must have come before a function for all of them at once pays."""
+"""How many times as many seeds as are given at once must have come before a function for all of them pays."""
 AT_ONCE = 64
 """How many seeds go through a function at once, at most."""
 STACKED_BYTES = 2**22
@@ -39,9 +39,9 @@ class Layout:
     layout have the same reverse."""
 
     records: list[Any]
-    """With a :class:`Held` in the place of values, and without the user's lines."""
+    """The records with a :class:`Held` in the place of values, and without the user's lines."""
     kinds: list[Any]
-    """Of each value: type, shape, dtype and strides."""
+    """Type, shape, dtype and strides of each value."""
     rest: tuple[Any, ...]
     """Number of inputs, whether something is masked, and records and specs of the seeds."""
 
@@ -64,14 +64,14 @@ class Known:
 
     layout: Layout
     count: int = 0
-    """How often they have been swept, once it was counted."""
+    """How many times they have been swept, once it was counted."""
     over: bool = False
     """Whether nothing more is to be made."""
     reverse: Reverse | None = None
     stacked: dict[int, Reverse | None] = field(factory=dict)
     """The functions for several seeds at once, by their number; None where there is none."""
     pushes: dict[Any, Any] = field(factory=dict)
-    """Of the derivative of the pull: the functions by the groups of directions (``push_functions``)."""
+    """The functions of the derivative of the pull, by the groups of directions (``push_functions``)."""
 
 
 _SHELF = Recent(MOST_LAYOUTS)
@@ -99,7 +99,7 @@ class RepeatedPulls:
 
     tape: Tape
     known: dict[tuple[int, ...], tuple[Known, list[Any]] | None] = field(factory=dict, init=False)
-    """By the records that are seeded; with the values that the records hold."""
+    """What is known, with the values that the records hold, by the records that are seeded."""
     work: dict[Reverse, Workspace] = field(factory=dict, init=False)
 
     def of(self, several: Sequence[list[Any]], enough: int) -> list[list[Any] | None]:

@@ -29,7 +29,7 @@ from pullback.tracing.running import Traced
 from pullback.words.specs import ArraySpec, buffer_of, spec_of
 
 Directions = Sequence[list[Any]]
-"""For each the parts of the inputs, None where there is none."""
+"""The parts of the inputs for each direction, None where there is none."""
 
 
 @define(eq=False)
@@ -39,12 +39,12 @@ class RepeatedPushes:
     traced: Traced
     outs: Outs
     specs: tuple[ArraySpec, ...]
-    """Of the outputs."""
+    """The specs of the outputs."""
     known: Known
     values: list[Any]
     """What the records hold."""
     copies: dict[int, tuple[Any, Any]] = field(factory=dict, init=False)
-    """By the ids of values in the user's memory: these, and copies that stand for them."""
+    """Values in the user's memory and copies that stand for them, by the ids of the values."""
     work: dict[Any, Workspace] = field(factory=dict, init=False)
 
     @property

@@ -36,8 +36,8 @@ MOST_MADE = 8
 """How many functions are made of one: one that depends on what changes is better off without."""
 
 Program = Callable[[list[Any], Sequence[Any]], list[Any]]
-"""From the leaves that are differentiated and their tangents, None for 0, to the tangents of the results, None where
-one depends on no direction."""
+"""A function of the leaves that are differentiated and their tangents, None for 0, that gives the tangents of the
+results, None where one depends on no direction."""
 
 
 class _NotNowError(Exception):
@@ -56,7 +56,7 @@ class Tangential:
     reached: tuple[bool, ...]
     """Which results have a tangent."""
     n: int
-    """For how many directions."""
+    """The number of directions."""
     work: Workspace = field(factory=Workspace)
 
     def each_of(self, entering: Sequence[Any], parts: Sequence[Any]) -> list[list[Any]]:
@@ -90,12 +90,12 @@ class RepeatedTangents:
     """What is known of the tangents of one function."""
 
     made: dict[int, Tangential] = field(factory=dict)
-    """By the leaf that directions have a part for."""
+    """What was made, by the leaf that directions have a part for."""
     n_made: int = 0
     why: str = ""
     """Why there is no function any more."""
     lock: Any = field(factory=Lock)
-    """Held by the call under way; another that comes meanwhile does without."""
+    """The lock held by the call under way; another that comes meanwhile does without."""
 
     def of(
         self, f: Any, call: tuple[tuple[Any, ...], Sequence[int]], several: Sequence[list[Any]], program: Program,

@@ -39,7 +39,7 @@ class Reverse:
 
     generated: Generated
     specs: tuple[ArraySpec, ...]
-    """Of the records that are seeded."""
+    """The specs of the records that are seeded."""
     entered: tuple[bool, ...]
     """Which inputs get a cotangent."""
     n: int | None = None

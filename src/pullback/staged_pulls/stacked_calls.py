@@ -42,17 +42,17 @@ class Call:
     """One statement that depends on the seeds."""
 
     program: Program
-    """Of what is written: its arguments have the axis."""
+    """The program that is written: its arguments have the axis."""
     n: int
     """How many seeds there are."""
     statement: Statement
-    """As it is for one seed."""
+    """The statement as it is for one seed."""
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     made: Any
     """A sample of the result, for one seed."""
     singles: Mapping[int, Any]
-    """By number of a value of the program: a sample of it, for one seed."""
+    """A sample of each value of the program, for one seed, by number."""
     stacked: AbstractSet[int]
     """The numbers of the values that have the axis of the seeds."""
 

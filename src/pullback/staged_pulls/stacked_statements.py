@@ -45,13 +45,13 @@ class Stacking:
     source: Program
     program: Program = field(factory=Program)
     symbols: dict[int, Symbol] = field(factory=dict)
-    """By the numbers of the source."""
+    """The symbols by the numbers of the source."""
     each: dict[int, "Each"] = field(factory=dict)
-    """Of the values that depend on the seeds: what they are for each."""
+    """What the values that depend on the seeds are for each seed."""
     stacked: set[int] = field(factory=set)
     """Their numbers in the program."""
     singles: dict[int, Any] = field(factory=dict)
-    """Of each value of the program what it is for the first seed."""
+    """What each value of the program is for the first seed."""
 
     def enter(self, number: int) -> Symbol:
         """The symbol of what enters, and is the same for all seeds."""

@@ -13,7 +13,7 @@ from pullback.words.call_sites import site_code
 
 MOST_PATTERNS = 256
 MOST_LESSONS = 8
-"""How often a step of one pattern is written down."""
+"""How many times a step of one pattern is written down."""
 
 
 @define(eq=False)
@@ -31,7 +31,7 @@ class Known:
     waited: int = 0
     """How many steps it has waited."""
     lessons: int = 0
-    """How often such a step was written down."""
+    """How many times such a step was written down."""
     felt: bool = False
     """Whether it is written down from all values that it computes (``statements.symbols.Program``)."""
     wanting: bool = False
@@ -59,7 +59,7 @@ class Known:
 
 
 NOTHING: Any = Known(Pattern((), ()), frozenset(), lessons=MOST_LESSONS)
-"""Of steps that are too few."""
+"""What is known of steps that are too few."""
 _SHELF = Recent(MOST_PATTERNS)
 
 

@@ -53,9 +53,9 @@ class PatternStage:
     inputs: tuple[int, ...]
     """What enters and is read, as it stands in the entries."""
     kinds: tuple[Constant, ...]
-    """Of what enters."""
+    """The kinds of what enters."""
     operands: tuple[Constant, ...]
-    """Of the plain operands."""
+    """The kinds of the plain operands."""
     entering: tuple[int, ...]
     """All that enters."""
     returned: tuple[int, ...]
@@ -67,7 +67,7 @@ class PatternStage:
     slots: tuple[int, ...]
     """The numbers of the values that the reverse reads."""
     records: list[Any] = field(repr=False)
-    """With symbols in the place of values."""
+    """The records with symbols in the place of values."""
     n_inputs: int
     reverses: dict[Seeded, "PatternReverse"] = field(factory=dict)
     notes: list[str] = field(factory=list)

@@ -44,12 +44,12 @@ class Row:
     length: int
     n: int
     records: list[tuple[Any, ...]] = field(factory=list)
-    """Of one step, without the line: ids from before it as entries have them, and a :class:`Held` in the place of each
-    value."""
+    """The records of one step, without the line: ids from before it as entries have them, and a :class:`Held` in the
+    place of each value."""
     kinds: list[tuple[Any, ...]] = field(factory=list)
-    """Of the values that a record holds: type, shape, dtype and strides."""
+    """The kinds of the values that a record holds: type, shape, dtype and strides."""
     places: list[tuple[int, int]] = field(factory=list)
-    """Where each of them stands: the place of the record in the step, and that within the record."""
+    """The place of each of them: that of the record in the step, and that within the record."""
     around: list[int] = field(factory=list)
     """The ids of the values from before all steps."""
 
@@ -94,12 +94,12 @@ class _Columns:
     kinds: list[tuple[Any, ...]] = field(factory=list)
     places: list[tuple[int, int]] = field(factory=list)
     numbers: dict[int, tuple[Held, list[Any]]] = field(factory=dict)
-    """By the ``id`` of a value that the last step holds."""
+    """The numbers by the ``id`` of a value that the last step holds."""
     around: dict[int, int] = field(factory=dict)
     again: list[tuple[int, int, int]] = field(factory=list)
-    """Where values stand that stand at another place before: place of the record, and that within it, and number."""
+    """The places of values that stand at another place before: place of the record, and that within it, and number."""
     literal: list[tuple[int, int]] = field(factory=list)
-    """Where something stands that is the same in all steps, though it is held."""
+    """The places of something that is the same in all steps, though it is held."""
 
     def row(self) -> Row | None:
         """The row; None where a record is of no kind that is compared."""

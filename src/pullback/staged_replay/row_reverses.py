@@ -44,18 +44,18 @@ from pullback.words.undocumented import quiet
 FEWEST: Final = 24
 """Steps of one kind in a row from which functions for them pay."""
 ENOUGH: Final = 96
-"""Of the steps of one kind, in this run and in those before: to make a function takes as long as it saves in so
-many."""
+"""Steps of one kind, in this run and in those before, from which a function pays: to make it takes as long as it saves
+in so many."""
 MOST_BYTES: Final = 64 * 2**20
 """What a step may hold, unless functions are asked for."""
 SMALL: Final = 128 * 2**10
-"""Where a function, or making it, takes more bytes, as much has been let go of before, or half of the steps have."""
+"""Bytes of a function, or of making it, beyond which as much has been let go of before, or half of the steps have."""
 MORE: Final = 4
 """Results of the size of the largest, beside one for each record: cotangents, and what is compared with them."""
 MOST_LESSONS: Final = 4
 MOST_KINDS, MOST_ALIKE = 256, 8
 MOST_MISSES: Final = 4
-"""After so many steps of one trace that are none of a row no more are compared."""
+"""Steps of one trace that are none of a row, after which no more are compared."""
 
 
 @define(eq=False)

@@ -45,7 +45,7 @@ from pullback.words.undocumented import quiet
 MOST_BYTES = 64 * 2**20
 """Bytes of what enters such a step and of what its records hold: functions are made from copies of these."""
 LARGE = 2 * 2**20
-"""From so many on, functions are made when as much has been let go of as that takes."""
+"""Bytes from which on functions are made when as much has been let go of as that takes."""
 TIMES = 2
 """How much of these it takes: copies of what enters, what the functions give, and what they work in."""
 MOST_WAITS = 24
@@ -73,7 +73,7 @@ class StagedPatterns:
     count: Counter[StepNeeds] = field(init=False)
     known: dict[StepNeeds, Known] = field(factory=dict)
     slots: dict[int, tuple[PatternStage, Sequence[Any]]] = field(factory=dict)
-    """Of the steps that are recorded by functions."""
+    """The stage and the slots of each step that is recorded by functions."""
     lesson: tuple[int, PatternStage, Sequence[Any]] | None = None
     """The step that was written down last: its records stand on the tape, too."""
     took: tuple[PatternStage | None, Any] = None, None

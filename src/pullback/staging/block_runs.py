@@ -100,7 +100,7 @@ def _divided(work: Callable[[], None], n_threads: int, filename: str) -> None:
 
 
 _KINDS = ("divide by zero", "overflow", "underflow", "invalid value")
-"""In the order in which NumPy tells of them."""
+"""The names of warnings, in the order in which NumPy tells of them."""
 
 
 def _cuts(stored: Sequence[Any], size: int, step: int) -> list[int]:

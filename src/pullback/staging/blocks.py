@@ -64,8 +64,8 @@ class Block:
     scratch: dict[str, Any] = field(factory=dict)
     """Arrays that nobody else reads, with their dtypes: of these there is only a block at a time."""
     intos: dict[int, str] = field(factory=dict)
-    """By number of a value what it is computed into, as :class:`~pullback.staging.placing.Line` says it; ``own`` where
-    a block does so, and the line alone would not; ``in place`` of a cotangent that is made free of NaN."""
+    """What each value is computed into, by its number, as :class:`~pullback.staging.placing.Line` says it; ``own``
+    where a block does so, and the line alone would not; ``in place`` of a cotangent that is made free of NaN."""
     shape: int | tuple[int, ...] = 0
     """How many elements in a row; the shape of the arrays where rows of them meet an array that is the same in all."""
 
@@ -105,7 +105,7 @@ class _Finder:
     readers: Counter[int] = field(factory=Counter)
     """How many statements read a value."""
     looks: dict[int, frozenset[str]] = field(factory=dict)
-    """For a view the arrays that it may look at."""
+    """The arrays that each view may look at."""
     order: list[Item] = field(factory=list)
     group: list[int] = field(factory=list)
     made: set[int] = field(factory=set)

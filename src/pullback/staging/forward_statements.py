@@ -30,9 +30,9 @@ class Forward:
     by_number: dict[int, Any] = field(factory=dict)
     """The symbol of each value of the step's operations."""
     calls: list[tuple[tuple[Any, ...], Any, Any]] = field(factory=list)
-    """For each operation: the symbols of its operands, of what came out, and of its residuals by name."""
+    """The symbols of the operands of each operation, of what came out, and of its residuals by name."""
     returned: list[Symbol] = field(factory=list)
-    """Of the leaves and outputs."""
+    """The symbols of the leaves and outputs."""
 
 
 def forward_statements(

@@ -32,7 +32,7 @@ class Line:
     into: str = ""
     """What the result is computed into: ``buffer 3``, ``value 12``, ``fresh 4``; empty where NumPy makes it."""
     in_place: bool = False
-    """Of a write: it changes the array of its target."""
+    """Whether a write changes the array of its target."""
     detached: tuple[int, ...] = ()
     """Values that are copied before the write, since they look at what it changes."""
 
@@ -118,19 +118,19 @@ class _Planner:
     stays: frozenset[int]
     """Values whose memory is known not to leave."""
     roots: dict[int, frozenset[int]] = field(factory=dict)
-    """For each value the values whose memory it may look at."""
+    """The values whose memory each value may look at."""
     lookers: dict[int, list[int]] = field(factory=dict)
-    """For each root the values that have looked at it since a write to it last went in place."""
+    """The values that have looked at each root since a write to it last went in place."""
     fresh_of: dict[int, int] = field(factory=dict)
     """Root to the value for which its memory was made anew."""
     whole: dict[int, int] = field(factory=dict)
     """The values that are all of the memory of a root, as it is or after writes to it."""
     last: dict[int, int] = field(factory=dict)
-    """When a value is read last; of one that leaves, never."""
+    """The number of the statement that reads a value last; for one that leaves, their count."""
     until: dict[int, int] = field(factory=dict)
-    """When the memory of a value is read last."""
+    """The same for the memory of a value."""
     becoming: dict[int, int | None] = field(factory=dict)
-    """For each value the result that leaves whose memory its own can become."""
+    """The result that leaves whose memory each value's own can become."""
     had: frozenset[int] = frozenset()
     """The values whose memory somebody else may look at."""
     buffer_of: dict[int, int] = field(factory=dict)

@@ -29,7 +29,7 @@ class Recorded:
     captured: list[tuple[int, Any]]
     constants: list[Any]
     kinds: list[Result | None]
-    """Of the leaves of the state; None for one without derivative."""
+    """The kinds of the leaves of the state; None for one without derivative."""
     places: tuple[list[int | None], list[int | None]]
     """Records of the leaves that enter, and of those of ``xs``."""
     left: list[tuple[int, Any] | None]
@@ -42,7 +42,7 @@ class Recorded:
     read: list[Any] = field(factory=list)
     """The values that were read while it ran, and what calls have given that have an effect."""
     ordered: list[Any] = field(factory=list)
-    """Of these, what calls have given that have an effect."""
+    """Those of them that calls with an effect have given."""
 
     @property
     def entered(self) -> list[int]:

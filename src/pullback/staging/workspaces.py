@@ -143,7 +143,7 @@ class Workspace:
     hands_over: bool = False
     """Whether what leaves belongs to who gets it: it is not looked at again, so that nobody has to copy it."""
     lent: dict[int, Any] | None = None
-    """Where users get what leaves: the arrays of these that are kept, to be used again, by their ids."""
+    """The arrays that are kept to be used again, by their ids, where users get what leaves."""
     arrays: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = field(factory=dict)
 
     def of(self, generated: Generated) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

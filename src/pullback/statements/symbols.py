@@ -40,8 +40,8 @@ class Statement:
     computes_into: Any = field(default=None, repr=False)
     """A function that computes the same into an array, element by element, where it is no ufunc."""
     chain: Any = field(default=None, repr=False)
-    """Where its first argument may be what another such statement makes: who makes one function, and one that computes
-    into an array, of the kinds of several; and its own kind."""
+    """What joins it to another such statement that makes its first argument: who makes one function, and one that
+    computes into an array, of the kinds of several; and its own kind."""
 
     elementwise: bool = False
     """Whether a function that is no ufunc computes element by element, from operands that are broadcast."""

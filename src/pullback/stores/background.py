@@ -30,7 +30,7 @@ class Job:
     found: Any = field(default=None, init=False)
     error: BaseException | None = field(default=None, init=False)
     claim: LockType = field(factory=allocate_lock, init=False)
-    """Held by whoever makes the call, or has cancelled it."""
+    """The lock held by whoever makes the call, or has cancelled it."""
     ended: LockType = field(factory=_locked, init=False)
     owner: int = field(factory=os.getpid, init=False)
 
@@ -88,7 +88,7 @@ class Background:
     begun: bool = field(default=False, init=False)
     closed: bool = field(default=False, init=False)
     life: Job = field(factory=partial(Job, None), init=False)
-    """Of the thread. An interrupt may begin a second one, which finds it claimed."""
+    """The job of the thread. An interrupt may begin a second one, which finds it claimed."""
 
     def do(self, function: Callable[..., Any], *args: Any) -> Job:
         """The job of a call; raises :class:`RuntimeError` where the program ends and no thread can begin."""

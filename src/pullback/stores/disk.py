@@ -117,7 +117,7 @@ class Stored:
     shell: Any
     serial: int
     nbytes: int
-    """Of its arrays, with their whole buffers: as every entry is booked, and known to a plan."""
+    """Bytes of its arrays, with their whole buffers: as every entry is booked, and known to a plan."""
     windows: Sequence[Window] = ()
     parts: Sequence[PartFile] = ()
     items: Sequence[Any] = ()
@@ -125,9 +125,9 @@ class Stored:
     roots: list[Array] | None = None
     """Its arrays while they are in memory."""
     names: Any = None
-    """In a plan, the entry itself."""
+    """The entry itself, in a plan."""
     n_parts: int = 0
-    """In a plan, as how many files it would be stored."""
+    """The number of files that it would take, in a plan."""
     job: Any = None
     """What reads it."""
     was_far: bool = False
@@ -149,11 +149,11 @@ class OnDisk:
     closing: Any = field(default=None, init=False)
     serial: int = field(default=0, init=False)
     stored: dict[int, Stored] = field(factory=dict, init=False)
-    """By serial number, all that is stored."""
+    """All that is stored, by serial number."""
     near: dict[int, Stored] = field(factory=dict, init=False)
     """The entries with a place in memory, the oldest first."""
     written: dict[int, tuple[Any, PartFile]] = field(factory=dict, init=False)
-    """By the id of an array that is alive: a weak reference to it, and the part that it is stored as."""
+    """A weak reference to each array that is alive, and the part that it is stored as, by its id."""
     n_parts: int = field(default=0, init=False)
 
     # The verbs of a tier.

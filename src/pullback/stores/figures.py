@@ -19,7 +19,7 @@ class StoreReport:
     n_writes: int
     n_reads: int
     given_bytes: int
-    """Of the arrays that were stored."""
+    """Bytes of the arrays that were stored."""
     stored_bytes: int
     """What they took where they were stored."""
     max_absolute_error: float

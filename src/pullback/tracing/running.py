@@ -48,7 +48,7 @@ class Traced:
     tape: Tape
     inputs: list[Input]
     places: list[list[int | None]]
-    """For each differentiated argument, the input number of each leaf; None for a leaf that carries no derivative."""
+    """The input number of each leaf of each differentiated argument; None for a leaf that carries no derivative."""
     definitions: list[Any]
     out: Any
     governor: Any

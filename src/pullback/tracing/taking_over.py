@@ -35,13 +35,13 @@ from pullback.words.specs import shared_spec
 from pullback.words.undocumented import limit
 
 UNKNOWN: Final = -1
-"""In the place of an instruction: an operand that a name, a constant, or something else has given."""
+"""What stands in the place of an instruction for an operand that a name, a constant, or something else has given."""
 _UFUNCS: Final[dict[str, Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide}
 _PLAINLY: Final[dict[str, Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _REAL: Final = frozenset("fd")
 _NUMBERS: Final = frozenset((float, int))
 _MADE: dict[int, tuple[str, int, int]] = {}
-"""By call site of an operator, or of a call, what it is, and the call sites at which its operands were made, or
+"""What stands at a call site of an operator, or of a call, and the call sites at which its operands were made, or
 ``UNKNOWN``."""
 _NO_OPERATOR: Final = ("", UNKNOWN, UNKNOWN)
 
@@ -268,14 +268,14 @@ def _limits(of_handle: _Seen, most: int, of_array: _Seen, within: int) -> tuple[
 
 
 NARROW: Final = (_limits(lambda held: held.pop() + False, 6, lambda held: _Operand(held.pop()) + True, 5),) * 2
-"""For the left and the right operand of an operator that calls a generated caller."""
+"""The limits for the left and the right operand of an operator that calls a generated caller."""
 WIDE: Final = (
     _limits(lambda held: held.pop() - False, 7, lambda held: _Operand(held.pop()) - True, 6),
     _limits(lambda held: False - held.pop(), 7, lambda held: True - _Operand(held.pop()), 5),
 )
-"""For an operator whose caller calls another one, as it does for views."""
+"""The limits for an operator whose caller calls another one, as it does for views."""
 CALLED: Final = (limit(lambda held: np.negative(held.pop()), 10, lambda: _Operand(None)), NARROW[0][1])
-"""For the argument of a ufunc."""
+"""The limits for the argument of a ufunc."""
 
 
 def counting(seen: Callable[[], int]) -> Callable[[], int]:
@@ -286,4 +286,4 @@ def counting(seen: Callable[[], int]) -> Callable[[], int]:
 
 
 objects_held: Final = counting(partial(getrefcount, np.dtype(object)))
-"""Asked when a trace begins, in which this file may not be entered again."""
+"""A count that is asked when a trace begins, in which this file may not be entered again."""

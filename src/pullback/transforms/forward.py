@@ -45,7 +45,7 @@ _STAYS = (
     "point there, and call linearize or jvp on that side"
 )
 NO_ARRAY = ArraySpec((-1,), np.dtype(bool))
-"""That of a primal that is no array with a derivative: no tangent is of this kind."""
+"""The spec of a primal that is no array with a derivative: no tangent is of this kind."""
 
 
 def _at_entry(args: tuple[Any, ...]) -> Any:

@@ -25,7 +25,7 @@ class Leaves:
     values: tuple[Any, ...]
     specs: tuple[ArraySpec, ...]
     places: tuple[int | None, ...]
-    """For each leaf of the structure its number among those that carry derivatives, or None."""
+    """The number of each leaf of the structure among those that carry derivatives, or None."""
 
     @property
     def size(self) -> int:

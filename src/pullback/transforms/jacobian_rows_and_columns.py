@@ -29,7 +29,7 @@ from pullback.words.structures import flatten, map_leaves
 COLUMN_COST = 1.5
 """The cost of a column in rows, about: forward mode computes values and tangents, a pull only cotangents."""
 FEW_COLUMNS = 2
-"""For so few columns it is cheaper to run the function again for each than to record its derivative."""
+"""Columns up to which it is cheaper to run the function again for each than to record its derivative."""
 RECORDED_BYTES = 2**25
 """The derivative of a function is recorded only where the record of the function holds no more than this."""
 SEED_BYTES = 2**26
@@ -41,7 +41,8 @@ TOGETHER = 64
 """How many columns are asked for together where the function is run for each."""
 
 Pushes = Callable[[list[list[Any]]], list[list[Any]]]
-"""For each of several: from the tangents of the input leaves (None for 0) to those of the output leaves."""
+"""A function that takes the tangents of the input leaves (None for 0), for each of several, to those of the output
+leaves."""
 
 
 @define(eq=False)

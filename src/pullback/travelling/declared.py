@@ -23,7 +23,7 @@ from pullback.words.undocumented import asking_pickler, is_by_value
 
 _DECLARING = "pullback.rules."
 _COPIES: WeakValueDictionary[str, Any] = WeakValueDictionary()
-"""By the digest of the declaration. What was used is held by its forms for good."""
+"""Copies by the digest of the declaration. What was used is held by its forms for good."""
 _LOCK = Lock()
 _MADE = ("forms", "callers")
 """What is made of a declaration when it is used."""

@@ -10,7 +10,7 @@ from pullback.words.errors import PolicyError
 from pullback.words.optional_libraries import optional_library
 
 Tell = Callable[[str, int, int], None]
-"""Called with what begins now, how many parts are done, and how many there are."""
+"""A function that is called with what begins now, how many parts are done, and how many there are."""
 
 
 def silent(what: str, done: int, total: int) -> None:

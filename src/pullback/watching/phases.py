@@ -39,7 +39,7 @@ class PhaseLedger(Ledger):
         self.spent = {FORWARD: [0.0, 0.0], RECOMPUTE: [0.0, 0.0], REVERSE: [0.0, 0.0]}
         self.turned = False
         self.operations: Counter[str] = Counter()
-        """How often each primitive of plain code was executed again."""
+        """How many times each primitive of plain code was executed again."""
         self.last = perf_counter(), process_time()
         super().__init__(heard=heard)
 

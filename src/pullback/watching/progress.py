@@ -58,7 +58,7 @@ class Course:
     turned: bool = False
     """Whether the reverse has begun."""
     waiting: str = ""
-    """For what the steps wait."""
+    """What the steps wait for."""
     last: float = field(factory=perf_counter)
     shown: float = 0.0
 

@@ -197,7 +197,7 @@ def site_text(site: int) -> str:
 
 
 _NAMESPACES: dict[str, dict[str, Any]] = {}
-"""By the name of a file, the names of its module."""
+"""The names of the module of each file."""
 
 
 class Log:
@@ -232,7 +232,7 @@ class _Telling(dict[Any, Any]):
 
 TELLING = _Telling()
 _MEANT: dict[Any, Any] = {}
-"""By a state in which NumPy tells us, that in whose place it stands."""
+"""The state that a state in which NumPy tells us stands for, by the latter."""
 
 
 def states_meant() -> frozenset[Any]:

@@ -21,7 +21,7 @@ ORDINARY: Final = frozenset((np.ndarray, float, int, bool, complex, str, type(No
 UNKNOWN: Final = "unknown"
 """No array: whoever gets it knows what it is."""
 ARRAY_LIKE: Final = "array-like"
-"""Gives its numbers, and has no arithmetic of its own."""
+"""Something that gives its numbers, and has no arithmetic of its own."""
 SEQUENCE: Final = "sequence"
 """A list by another name; tracers may be in it."""
 ITEMS: Final = "items"

@@ -6,7 +6,7 @@ from typing import Any
 from pullback.words.errors import PullbackError
 
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
-"""Where a library is installed under another name than it is imported by."""
+"""The distributions of libraries that are imported by another name than they are installed under."""
 
 
 def optional_library(module: str, purpose: str, extra: str = "demo") -> Any:

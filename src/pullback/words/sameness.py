@@ -16,7 +16,7 @@ PLAIN = frozenset({int, bool, str, bytes, type(None), range})
 MAPPINGS = frozenset({dict, MappingProxyType})
 WHOLE = frozenset({int, type(None)})
 FEW_BYTES = 4096
-"""Up to so many the bytes of an array are compared themselves."""
+"""Bytes up to which an array's own are compared themselves."""
 
 
 def same_content(a: Any, b: Any) -> bool:

@@ -29,7 +29,7 @@ class ArraySpec:
     shape: tuple[int, ...]
     dtype: np.dtype[Any] = field(converter=_as_dtype)
     large: bool = field(default=False, eq=False, repr=False, kw_only=True)
-    """Of a spec that is shared, whether it has so many bytes (``LARGE``)."""
+    """Whether a spec that is shared has so many bytes (``LARGE``)."""
 
     @property
     def ndim(self) -> int:

@@ -21,7 +21,7 @@ _registered: set[type] = set()
 LEAF: Any = optree.treespec_leaf(namespace=NAMESPACE)
 """The definition of a structure that is one leaf."""
 NOTHING: Any = optree.treespec_none(namespace=NAMESPACE)
-"""That of None, which has no leaves."""
+"""The structure of None, which has no leaves."""
 LEAVES = frozenset((int, float, complex, bool, np.ndarray, np.float64, np.float32))
 """Types that are leaves, of which nothing need be asked; so are tracers, which are told by their classes."""
 _looked_at: set[int] = set()

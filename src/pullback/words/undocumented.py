@@ -80,15 +80,15 @@ def _in_list(cts: list[Any]) -> int:
 
 
 JOINED = limit(_in_join, 4)
-"""For an element of a list, a local of the caller, and a parameter: held by these three, and by ``getrefcount``."""
+"""The limit for an element of a list, held by it, a local of the caller, a parameter, and ``getrefcount``."""
 PULLED = limit(_in_pull, 4)
-"""For a local of a sweep that is handed to a pull, and by it to another function."""
+"""The limit for a local of a sweep that is handed to a pull, and by it to another function."""
 RECORDED = limit(lambda records: _one_below(None, records[0]), 4)
-"""For an element of a record that a pull hands to a function, and that to another one."""
+"""The limit for an element of a record that a pull hands to a function, and that to another one."""
 HELD = limit(_in_hand, 2)
-"""For a local that nothing but its own function has."""
+"""The limit for a local that nothing but its own function has."""
 LISTED = limit(_in_list, 3)
-"""For what :func:`references` is asked about, where only the list has it."""
+"""The limit for what :func:`references` is asked about, where only the list has it."""
 
 
 def holders(things: list[Any]) -> list[int]:

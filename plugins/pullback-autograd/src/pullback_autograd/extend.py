@@ -41,7 +41,7 @@ class Call:
     given: tuple[Any, ...]
     places: tuple[int, ...]
     packings: tuple[Packing | None, ...]
-    """For each place how its structure stands in the array, None for an array."""
+    """How the structure of each place stands in the array, None for an array."""
     kwargs: dict[str, Any]
     returned: Callable[..., Any] = field(factory=_returning)
 
@@ -63,7 +63,8 @@ class DeclaredFunction:
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.fun = fun
         self.makers: dict[int, Callable[..., Any] | None] = {}
-        """For each argument ``(ans, args, kwargs) -> (g -> cotangent)``; None where the derivative is zero."""
+        """The function ``(ans, args, kwargs) -> (g -> cotangent)`` of each argument; None where the derivative is
+        zero."""
         self.any_maker: Callable[..., Any] | None = None
         """The same for an argument that ``makers`` does not list, its number first."""
         name = str(getattr(fun, "__name__", type(fun).__name__))

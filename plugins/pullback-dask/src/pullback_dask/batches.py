@@ -9,7 +9,7 @@ import pullback as pb
 from pullback.scaling import explained
 
 MOST_TASKS = 1024
-"""From this number of items on a task has several of them, unless ``batch`` says otherwise."""
+"""The most tasks of a sum, unless ``batch`` says otherwise: where there are more items, a task has several of them."""
 
 
 LONG_ENOUGH = 0.2

@@ -7,7 +7,7 @@ from typing import Any
 import pullback as pb
 
 Tell = Callable[[int, int], Any]
-"""Is told how many items are done, of how many."""
+"""A function that is told how many items are done, of how many."""
 Progress = bool | Tell
 
 

@@ -16,7 +16,7 @@ class Result:
 
     specs: tuple[jax.ShapeDtypeStruct, ...]
     others: dict[int, Any]
-    """By place among the leaves: what is no array, and is handed on as it is."""
+    """What is no array, and is handed on as it is, by place among the leaves."""
     join: Callable[[Sequence[Any]], Any]
 
     def joined(self, arrays: Sequence[Any]) -> Any:

@@ -12,7 +12,7 @@ import pullback as pb
 from pullback_linalg.products import as_array, product
 
 Components = tuple[Any, Any, Any]
-"""Of a vector; None for one that is 0 because it is not there, so that nothing is multiplied with it."""
+"""The components of a vector; None for one that is 0 because it is not there, so that nothing is multiplied with it."""
 
 
 def _split(v: Any) -> Components:

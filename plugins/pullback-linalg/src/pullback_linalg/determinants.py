@@ -17,7 +17,7 @@ from pullback_linalg.products import conj, transposed
 from pullback_linalg.unguarded import primitive
 
 CONDITION = 1e7
-"""Up to this condition number the derivative of the cofactors is written with the inverse; it loses twice its
+"""The condition number up to which the derivative of the cofactors is written with the inverse; it loses twice its
 digits."""
 
 

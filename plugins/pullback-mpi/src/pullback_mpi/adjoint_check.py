@@ -10,8 +10,8 @@ from pullback_mpi.channel import Channel
 from pullback_mpi.collectives import bcast, total
 
 TOLERANCE = 1e4
-"""By how much the two products may differ: so many times the precision of the least precise array, of the sum of the
-sizes of what is added up."""
+"""The difference that the two products may have: so many times the precision of the least precise array, of the sum of
+the sizes of what is added up."""
 
 
 def dot_products(

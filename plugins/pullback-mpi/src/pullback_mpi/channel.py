@@ -21,7 +21,7 @@ from pullback_mpi.errors import MismatchError, RankError
 from pullback_mpi.heads import CARRIED, LOCAL, SERIAL, WORDS, Head, new_head, said
 
 SPINS = 200
-"""How often a request is tested before anything else is looked at."""
+"""How many times a request is tested before anything else is looked at."""
 SHORT = 1e-3
 """Seconds of waiting after which the processor is left to others: where there are more ranks than cores, to the rank
 that is waited for."""
@@ -57,7 +57,7 @@ class Channel:
         comm = self.mpi.COMM_WORLD if comm is None else comm
         self.rank, self.size = int(comm.rank), int(comm.size)
         self.serial = 0
-        """Of the last communication."""
+        """The number of the last communication."""
         self.sent_bytes = 0
         self.broken = ""
         """Why nothing can be sent any more; empty where all is well."""

@@ -44,7 +44,7 @@ class Edges:
     around: tuple[Key | NDArray[Any], ...]
     """What stands before and after the array: the key of rows that come, or zeros. Nothing where it has room."""
     filled: tuple[tuple[Key, Key], ...]
-    """In an array that has room: where rows come to stand, and their key in what comes."""
+    """The keys at which rows come to stand in an array that has room, each with their key in what comes."""
 
     def rows_of(self, x: Any) -> Any:
         """The needed rows of an array, in one; None where nothing is needed."""

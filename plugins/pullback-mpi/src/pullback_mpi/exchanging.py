@@ -23,10 +23,10 @@ class Started:
 
     x: Any = field(repr=False)
     token: Any = field(repr=False)
-    """Where nothing is sent: what comes."""
+    """What comes, where nothing is sent."""
     edges: Edges = field(repr=False)
     which: int = 0
-    """Of those that were under way when it was started."""
+    """Its number among those that were under way when it was started."""
 
 
 class Exchanging(Agreeing):

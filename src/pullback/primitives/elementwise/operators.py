@@ -49,5 +49,5 @@ IN_PLACE = (
     _operator(_written(operator.imul), ufunc_rules.multiply, kind="in_place"),
     _operator(_written(operator.ipow), powers.power, kind="in_place"),
 )
-"""Where the target has one element, gaps, or a negative stride, NumPy computes products and powers by another loop than
-for a new array. The last bits of powers, and of complex products, differ."""
+"""Products and powers in place. Where the target has one element, gaps, or a negative stride, NumPy computes them by
+another loop than for a new array: the last bits of powers, and of complex products, differ."""

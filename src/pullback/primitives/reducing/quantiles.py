@@ -31,7 +31,7 @@ from pullback.words.specs import ArraySpec
 from pullback.words.undocumented import ABSENT
 
 MANY = 32
-"""From this many ranks on, a sort takes less time than a partition."""
+"""The number of ranks from which a sort takes less time than a partition."""
 
 
 # ---------------------------------------------------------------------------------------------------------- the methods

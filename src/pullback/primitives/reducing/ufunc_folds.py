@@ -138,8 +138,8 @@ CLOSED: dict[Any, Callable[..., Any]] = {
 """Rules shorter than the chain along the axis, for at least two elements: of the cotangent, the line of elements and
 the result."""
 LOSES_STATES = (np.power, np.arctan2)
-"""Where NumPy has a loop of AVX-512 for them, ``reduce`` along contiguous elements gives f(x[0], x[-1]) (seen in
-2.4)."""
+"""Functions whose ``reduce`` along contiguous elements gives f(x[0], x[-1]) where NumPy has a loop of AVX-512 for them
+(seen in 2.4)."""
 
 
 def _reduction(step: Primitive, ufunc: Any) -> Primitive:

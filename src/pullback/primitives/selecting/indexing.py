@@ -35,11 +35,12 @@ FULL = slice(None)
 PART = 8192
 """The number of elements whose places are computed at a time."""
 SMALL = 256
-"""Up to this many elements ``np.add.at`` costs less than the preparation of anything better."""
+"""Elements up to which ``np.add.at`` costs less than the preparation of anything better."""
 WIDE, ROUNDS = 16, 8
 """Rows of at least WIDE elements are added in at most ROUNDS rounds, each of which names a row once."""
 FEW = 16
-"""Where the key reads less than one element in FEW, adding them one by one costs less than numbering them all."""
+"""The number of elements of which a key reads less than one where adding one by one costs less than numbering them
+all."""
 
 
 def _pull_getitem(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) -> None:

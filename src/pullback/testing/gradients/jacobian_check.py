@@ -31,7 +31,7 @@ ALL_ELEMENTS = 24
 TRUSTED = 1e-3
 """A numeric derivative with a larger relative error estimate judges nothing."""
 NOTHING = 1e-6
-"""Below this size a derivative is nothing but rounding."""
+"""The size below which a derivative is nothing but rounding."""
 ORDERS = {1: "first", 2: "second", 3: "third"}
 
 Arrays = tuple[Any, ...]
@@ -52,7 +52,7 @@ class Level:
     tol: float
     policy: Any = None
     each_element: int = ALL_ELEMENTS
-    """Up to this many elements in all operands, each is moved alone besides three random directions."""
+    """Elements in all operands up to which each is moved alone, besides three random directions."""
 
     @property
     def word(self) -> str:

@@ -17,7 +17,8 @@ from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten
 
 LARGE = 10**12
-"""Above this product of sizes overlapping bounds count as sharing: the exact question may take exponential time."""
+"""The product of sizes above which overlapping bounds count as sharing: the exact question may take exponential
+time."""
 
 
 def mutated_inputs(call: Call) -> Iterator[Fault]:

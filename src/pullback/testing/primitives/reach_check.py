@@ -12,7 +12,7 @@ from pullback.testing.primitives.calls import Call
 from pullback.words.specs import spec_of
 
 ALL_ELEMENTS = 48
-"""At most so many elements of the output are looked at."""
+"""The most elements of the output that are looked at."""
 
 
 def wrong_reach(call: Call) -> Iterator[Fault]:

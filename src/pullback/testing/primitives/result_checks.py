@@ -26,7 +26,7 @@ from pullback.testing.primitives.calls import SEED, Call, Use, WrongCountError, 
 from pullback.words.specs import carries_derivative, spec_of
 
 ALL_ELEMENTS = 48
-"""Up to this many elements every partial derivative is formed; above, six random directions."""
+"""Elements up to which every partial derivative is formed; above, six random directions."""
 DIRECTIONS = 6
 
 

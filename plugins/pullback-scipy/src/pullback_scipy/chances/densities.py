@@ -27,7 +27,7 @@ class Family:
     cdf: Function | None = None
     sf: Function | None = None
     logcdf: Function | None = None
-    """Where its own formula has digits that the logarithm of the distribution function has lost."""
+    """A formula of its own, where that has digits which the logarithm of the distribution function has lost."""
     logsf: Function | None = None
     """Likewise."""
     discrete: bool = False

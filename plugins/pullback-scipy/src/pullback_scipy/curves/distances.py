@@ -55,7 +55,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "canberra": _canberra,
     "braycurtis": lambda d, u, v, p: np.sum(np.abs(d), axis=-1) / np.sum(np.abs(u + v), axis=-1),
 }
-"""By the difference of two points, the points, and the exponent."""
+"""Distances as functions of the difference of two points, the points, and the exponent."""
 
 
 def _options(metric: str, p: Any) -> dict[str, Any]:

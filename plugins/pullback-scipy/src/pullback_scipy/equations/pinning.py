@@ -11,7 +11,7 @@ from scipy.sparse import linalg
 import pullback as pb
 
 DENSE = 400
-"""Up to this number of unknowns the matrix of a linear system is formed; beyond, GMRES needs products only."""
+"""Unknowns up to which the matrix of a linear system is formed; beyond, GMRES needs products only."""
 
 
 def pinned(plain: Callable[[], Any], formula: Callable[[], Any]) -> Any:
