@@ -97,9 +97,9 @@ class _Again(Log):
 
 @lru_cache(100)
 def _state_again(state: Any, *, raised: bool) -> Any:
-    """In the place of an error state that for what is done again: what raised raises, what was told is not told again.
-    None where that is the state that ignores everything, and where no state can be made; of warnings only those count
-    that have ``raised``."""
+    """The error state for what is done again, in the place of another one: what raised raises, what was told is not
+    told again. None where that is the state that ignores everything, and where no state can be made; of warnings only
+    those count that have ``raised``."""
     if make_error_state is None:
         return None
     before = error_state()

@@ -72,19 +72,19 @@ class Gauge(Protocol):
         """All bytes that are booked now, and what the program saved before."""
 
     def limit_of(self, nbytes: int) -> int:
-        """Of the bytes that there are to hold all, those that count: others may have fewer."""
+        """How many of the bytes that there are to hold all count: others may have fewer."""
 
     def state_bytes(self, step: int) -> int:
-        """Of the saved state before ``step``, without what was made before the first step."""
+        """Bytes of the saved state before ``step``, without what was made before the first step."""
 
     def tape_bytes(self, step: int) -> int:
-        """Of the tape of ``step``, without what that of the step before holds."""
+        """Bytes of the tape of ``step``, without what that of the step before holds."""
 
     def keep(self, nbytes: int) -> None:
         """Give back what a pool has given beyond this."""
 
     def tell(self, choice: "Choice") -> None:
-        """For the report."""
+        """Note the choice for the report."""
 
 
 @frozen
@@ -119,11 +119,11 @@ class Auto(MemoryPolicy):
     counts_bytes = True
 
     def at_call(self) -> MemoryPolicy:
-        """With the bytes of this moment."""
+        """The policy with the bytes of this moment."""
         return evolve(self, max_bytes=_free() // 2) if self.max_bytes is None else self
 
     def common(self, least: Callable[[int], int]) -> MemoryPolicy:
-        """With the fewest bytes that a rank has free."""
+        """The policy with the fewest bytes that a rank has free."""
         return evolve(self, max_bytes=least(self._limit))
 
     def decided(self, loop: LoopSizes, ledger: Any) -> tuple[MemoryPolicy, Any]:
@@ -168,7 +168,7 @@ class Auto(MemoryPolicy):
         )
 
     def affords(self, nbytes: int, least: int) -> bool:
-        """As a :class:`Budget` of these bytes."""
+        """What a :class:`Budget` says of these bytes."""
         return Budget(self._limit).affords(nbytes, least)
 
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:
@@ -201,7 +201,7 @@ AUTO: Final = Auto()
 
 
 def note(ledger: Any, choice: Choice) -> None:
-    """For the report, once: a loop in a loop begins many times."""
+    """Note the choice for the report, once: a loop in a loop begins many times."""
     told = choice.loop, choice.policy, choice.site
     if all((known.loop, known.policy, known.site) != told for known in ledger.choices):
         ledger.choices.append(choice)

@@ -317,7 +317,7 @@ class BudgetPool(MemoryPolicy):
         return self.max_bytes // UNLOOKED
 
     def measuring(self, n: int | None, gauge: Gauge) -> Schedule:
-        """As ``policy="auto"`` within half of what is free."""
+        """Decides as ``policy="auto"`` within half of what is free."""
         if gauge.share is None:
             limit = self.max_bytes if self.most is None else min(self.most, self.max_bytes)
             asked = Asked(gauge.name, min(gauge.held(), limit), limit)

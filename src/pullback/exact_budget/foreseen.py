@@ -26,7 +26,7 @@ BESIDE: Final = 8
 
 @frozen
 class Extent:
-    """At most so many records, none with an array of more bytes than ``largest``."""
+    """How much a program has at most: so many records, none with an array of more bytes than ``largest``."""
 
     n_records: int = 0
     largest: int = 0
@@ -94,7 +94,8 @@ class Seen:
 
 
 def seen(policy: Any, f: Any, args: tuple[Any, ...], kwargs: Any) -> Seen | None:
-    """For a call under a policy that counts bytes; None where it asks for more than the gradient of plain code."""
+    """What is known of a call under a policy that counts bytes; None where it asks for more than the gradient of plain
+    code."""
     code = getattr(f, "__code__", None)
     if code is None or policy.within is not None or policy.ample_bytes is None:
         return None

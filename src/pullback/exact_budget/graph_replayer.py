@@ -13,8 +13,8 @@ from pullback.rules.rule_names import positions
 
 @define(eq=False)
 class GraphReplayer(Replayer):
-    """On the values that a :class:`~pullback.exact_budget.graph_chain.GraphChain` holds; views are derived when they
-    are read."""
+    """A replayer on the values that a :class:`~pullback.exact_budget.graph_chain.GraphChain` holds; views are derived
+    when they are read."""
 
     needs: Any = field(init=False, default=None)
     chain: Any = field(kw_only=True)
@@ -26,7 +26,7 @@ class GraphReplayer(Replayer):
 
     @classmethod
     def of(cls, chain: Any) -> "GraphReplayer":
-        """With everything in place that is held."""
+        """A replayer with everything in place that is held."""
         made = cls(chain.entries, chain=chain, env={**chain.pinned, **chain.kept})
         made.start, made.operands = chain.start, chain.entries.operands_of(0)
         return made

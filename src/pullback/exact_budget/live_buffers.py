@@ -60,7 +60,7 @@ class LiveBuffers:
             self._take(buffer, 1)
 
     def release(self, value: Any) -> None:
-        """And no longer."""
+        """The value is held no longer."""
         for buffer in _buffers(value):
             self._give(id(buffer), 1)
 

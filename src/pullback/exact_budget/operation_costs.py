@@ -14,7 +14,7 @@ PRODUCTS: Final = ("product_matmul", "product_dot", "product_inner", "einsum_pai
 
 
 def cost_of(name: str, values: Sequence[Any]) -> float:
-    """For the values that an operation reads."""
+    """The cost for the values that an operation reads."""
     arrays = [value for value in values if isinstance(value, np.ndarray)]
     cost = float(max((value.nbytes for value in arrays), default=8))
     if name in PRODUCTS and len(arrays) == 2 and min(a.ndim for a in arrays):

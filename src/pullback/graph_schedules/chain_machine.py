@@ -77,7 +77,7 @@ class Chain:
 
     @property
     def least_cost(self) -> float:
-        """Of save-all: everything once."""
+        """The cost of save-all: everything once."""
         return sum(self.uf) + sum(self.ub)
 
 
@@ -99,7 +99,7 @@ class ChainMachine:
 
     @property
     def held_bytes(self) -> int:
-        """Of all that is resident, and of the cotangent."""
+        """Bytes of all that is resident, and of the cotangent."""
         chain = self.chain
         held = sum(chain.a[i] for i in self.plain) + sum(chain.abar[i - 1] for i in self.tapes)
         return held + (0 if self.cotangent is None else chain.a[self.cotangent])

@@ -86,7 +86,7 @@ class ChainTable:
         return self.fw[k] - self.fw[i] + _shifted(self.table[k][j], self.a[k]) + self.table[i][k - 1]
 
     def need(self, i: int, j: int) -> int:
-        """To run stages i+1 .. j forward, one after the other."""
+        """The bytes that it takes to run stages i+1 .. j forward, one after the other."""
         after, a, of = self.a[j + 1], self.a, self.of
         return max(after + a[i + 1] + of[i], *(after + a[k] + a[k + 1] + of[k] for k in range(i + 1, j)), 0)
 

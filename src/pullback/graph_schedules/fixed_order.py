@@ -127,7 +127,7 @@ class FixedOrder:
         return found
 
     def cost_of(self, way: Iterable[int]) -> float:
-        """Of what is computed again."""
+        """The cost of what is computed again."""
         return sum(self.costs[step // KINDS] for step in way if step % KINDS == COMPUTE)
 
 

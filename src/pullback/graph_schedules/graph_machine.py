@@ -108,11 +108,11 @@ class Operations:
 
     @property
     def least_cost(self) -> float:
-        """Of save-all: everything once."""
+        """The cost of save-all: everything once."""
         return sum(self.fc) + sum(self.bc)
 
     def cotangent_bytes(self, pulled: int, *, seeded: bool) -> int:
-        """Of the live cotangents when the operations of the mask ``pulled`` have been pulled back."""
+        """Bytes of the live cotangents when the operations of the mask ``pulled`` have been pulled back."""
         if not seeded:
             return 0
         last = self.n - 1

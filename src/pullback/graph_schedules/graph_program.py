@@ -101,7 +101,7 @@ class Program:
             yield n, inputs + graph.cotangent_bytes(before | 1 << v, seeded=True) + graph.sz[v]
 
     def bounds(self) -> tuple[Any, Any]:
-        """Of the variables: nothing is computed before its time, and the operation of a stage is."""
+        """Bounds of the variables: nothing is computed before its time, and the operation of a stage is."""
         n, low, high = self.graph.n, np.zeros(self.variables), np.ones(self.variables)
         high[[self.s(0, i) for i in range(n)]] = 0
         high[[self.s(self.stages, i) for i in range(n)]] = 0

@@ -167,7 +167,7 @@ def _outputs(followed: Followed) -> Iterator[tuple[int, str, slice]]:
 def _squares(
     f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: Followed, labels: list[str]
 ) -> Squares:
-    """From the sparse Jacobian in all arguments."""
+    """Sums of squares from the sparse Jacobian in all arguments."""
     jacobian = sparse_jacobian(f, tuple(range(len(args))), structure=whole)(*args) if args else whole
     blocks = jacobian.tocsc()
     return {
@@ -180,7 +180,7 @@ def _squares(
 def _squares_by_pulls(
     f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: Followed, labels: list[str]
 ) -> Squares:
-    """By reverse passes, which give the cotangents of named values too.
+    """Sums of squares by reverse passes, which give the cotangents of named values too.
 
     Rows of one output leaf without a column in common share a pull. Their entries do not mix, so the sum of squares of
     the cotangent is the sum of squares of the entries.

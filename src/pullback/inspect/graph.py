@@ -334,7 +334,7 @@ class Body:
     """How many steps did something else than the one that is drawn; of those the operations in common are told."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The graph as plain values."""
         found = self.graph.to_dict() | {"carried": self.carried}
         if self.graph.adjoints is not None:
             found |= {"steps": self.steps, "n_other_steps": self.n_others}

@@ -35,7 +35,7 @@ LONG: Final = 0.02
 
 @frozen
 class StepSeconds:
-    """Of one step of one loop."""
+    """Seconds of one step of one loop."""
 
     advance: float
     """Run on plain arrays."""
@@ -44,7 +44,7 @@ class StepSeconds:
     reverse: float
 
     def total(self, n: int, n_forward: int) -> float:
-        """Of ``n`` steps that are recorded and reversed, ``n_forward`` having been run in all."""
+        """Seconds of ``n`` steps that are recorded and reversed, ``n_forward`` having been run in all."""
         return (n_forward - n) * self.advance + n * (self.record + self.reverse)
 
 

@@ -191,7 +191,7 @@ def _lent_alike(record: Any, policy: Any, n: int | None, ledger: Any, besides: i
 
 
 def sizes_of(record: Any) -> dict[str, int]:
-    """Of a state and a tape, with what Python takes for the records of this."""
+    """Bytes of a state and a tape, with what Python takes for the records of this."""
     sizes: dict[str, int] = record.agreed or record.needed.with_records(record.sizes)
     return sizes
 
@@ -212,9 +212,9 @@ def agree(record: Any) -> None:
 
 
 def agree_at_end(record: Any) -> None:
-    """Of a loop whose calls have begun after step 0, or whose length is known now. Raises :class:`PolicyError` where
-    ranks have run another one. A schedule that goes by sizes was made of those of one rank in the first case: they must
-    be the same on all."""
+    """Agree on a loop whose calls have begun after step 0, or whose length is known now. Raises :class:`PolicyError`
+    where ranks have run another one. A schedule that goes by sizes was made of those of one rank in the first case:
+    they must be the same on all."""
     told, remedy = told_of(record), GIVE_THE_SAME
     if record.agreed is None and type(record.policy) is not SaveAll:
         told = f"{told}, of {record.sizes}"

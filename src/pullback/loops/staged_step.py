@@ -138,7 +138,7 @@ class StagedStep:
 
     @property
     def tape(self) -> Tape:
-        """As the ordinary way would have recorded the step."""
+        """The tape as the ordinary way would have recorded the step."""
         if self.thawed is None:
             tape = self.kind.work.steps.opened(self.k)
             tape.close()
@@ -228,7 +228,7 @@ class Booking:
     makes. The lists are the state, the captured values, and the constants."""
 
     def items(self, *given: Sequence[Any]) -> list[Item]:
-        """For a step that begins with these lists."""
+        """What is booked for a step that begins with these lists."""
         found: dict[Hashable, Item] = {}
         for source, item in self.parts:
             if source is None:

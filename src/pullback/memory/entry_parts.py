@@ -15,7 +15,7 @@ from pullback.words.specs import buffer_of
 
 @frozen
 class Part:
-    """In a shell: the place of array ``number`` of the entry."""
+    """What stands in a shell for the place of array ``number`` of the entry."""
 
     number: int
     nbytes: int

@@ -138,7 +138,7 @@ class Ledger:
         self.release(items)
 
     def _rises(self) -> None:
-        """As much is held as ever."""
+        """As much is held as ever: note it as the peak, if it is."""
         nbytes = self.total + self.state_bytes
         if nbytes > self.peak_bytes or weight(self.now) > weight(self.at_peak):
             self.peak_bytes = nbytes

@@ -198,7 +198,8 @@ def agree_on_lent(ledger: Any, run: Any, agreement: Any, told: str) -> None:
 
 
 def beyond_result(more: int, state_bytes: int) -> int:
-    """Of what is held more than when a loop was planned: its result, which others may hold, has been left free."""
+    """How much of what is held ``more`` than when a loop was planned goes beyond its result, for which room is left,
+    since others may hold it."""
     return max(min(0, more), more - state_bytes)
 
 

@@ -52,7 +52,7 @@ class Nest:
     """The ledger of loops that came before, and may have room."""
 
     def places(self) -> "Places":
-        """For the tape of a step."""
+        """Places for the tape of a step."""
         return Places(self)
 
     def first_step(self, record: Any) -> Any:

@@ -190,7 +190,7 @@ class TimedLedger(Ledger):
 
 
 def _thinned(events: list[Event]) -> list[Event]:
-    """Of two that follow each other, the one after which more was held."""
+    """The events without half of them: of two that follow each other, the one after which more was held."""
     pairs = zip(events[::2], events[1::2], strict=False)
     rest = events[-1:] if len(events) % 2 else []
     return [*(max(pair, key=lambda event: event.nbytes) for pair in pairs), *rest]

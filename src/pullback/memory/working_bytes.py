@@ -103,7 +103,7 @@ class Lifetimes:
         return [plain_value(handle._value) for handle in alive if handle._id in idents]
 
     def forward_bytes(self, held: Collection[Hashable], records: Sequence[Any]) -> int:
-        """At most so much lived at once that is not among the buffers ``held``."""
+        """The most bytes that lived at once and are not among the buffers ``held``."""
         live = peak = 0
         holders: dict[int, int] = {}
         for buffer, nbytes, ident in self.events:
@@ -118,8 +118,8 @@ class Lifetimes:
         return peak
 
     def reverse_bytes(self, records: Sequence[Any], first: int, stop: int, seeds: Collection[int]) -> int:
-        """At most so much do the cotangents of the records ``first .. stop-1`` take at once, and what their rules make
-        on the way; ``seeds`` are the ids of what the step hands on."""
+        """The most bytes that the cotangents of the records ``first .. stop-1`` take at once, with what their rules
+        make on the way; ``seeds`` are the ids of what the step hands on."""
         sizes, live, peak = self.sizes, dict[int, int](), 0
         live = {ident: sizes.get(ident, 0) for ident in seeds}
         for ident in range(stop - 1, first - 1, -1):
@@ -221,8 +221,8 @@ class Needed:
         return evolve(self, back=computed + sum(known) + int(temporaries * max(known, default=0)))
 
     def beside(self, state_bytes: int) -> int:
-        """With the running state, the cotangents of the state, and its result after the loop, which somebody may
-        hold."""
+        """What a step takes with the running state, the cotangents of the state, and its result after the loop, which
+        somebody may hold."""
         return 2 * state_bytes + max(self.forward, self.back)
 
     @property

@@ -132,8 +132,8 @@ def plan(n: int, state_bytes: int, tape_bytes: int, storage: int, *, start_held:
 
 
 def _leaves(n: int, state_bytes: int, tape_bytes: int, storage: int, free: int) -> tuple[int, ...]:
-    """As many as are of use: with more snapshots than these every step is advanced once at most. ``free`` of the
-    snapshots take nothing."""
+    """The sizes of leaves, as many as are of use: with more snapshots than these every step is advanced once at most.
+    ``free`` of the snapshots take nothing."""
     most = max(0, n - 1)
     levels = min(storage // state_bytes + free if state_bytes else most, most)
     leaves, won = [], 0

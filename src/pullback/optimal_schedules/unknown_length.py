@@ -44,7 +44,7 @@ class Units:
 
     @classmethod
     def of(cls, storage: int, state_bytes: int, tape_bytes: int, *, start_held: bool = False) -> "Units":
-        """For a storage in bytes."""
+        """The units for a storage in bytes."""
         state, tape, free = state_bytes, tape_bytes, int(start_held)
         if not tape:
             return cls(_ALL, 1, 1, free)

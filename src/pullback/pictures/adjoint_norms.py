@@ -167,6 +167,6 @@ def _counted(places: Sequence[Place], n_inputs: int) -> list[tuple[Any, int]]:
 
 
 def _norm(ct: Any) -> float:
-    """Of an array, or of all arrays of a structure."""
+    """The norm of an array, or of all arrays of a structure."""
     leaves = [np.asarray(leaf) for leaf in flatten(ct)[0]]
     return float(np.sqrt(sum(float(np.sum(np.abs(leaf) ** 2)) for leaf in leaves if leaf.dtype.kind in "fc")))

@@ -12,8 +12,8 @@ FEWEST: Final = 3
 
 
 class Stretch(NamedTuple):
-    """From ``start`` on, ``n_steps`` times the same ``period`` entries; it could as well begin up to ``slack`` entries
-    later."""
+    """A repetition: from ``start`` on, ``n_steps`` times the same ``period`` entries; it could as well begin up to
+    ``slack`` entries later."""
 
     start: int
     period: int

@@ -41,7 +41,7 @@ class Gauge:
         return self.ledger.total + self.before
 
     def limit_of(self, nbytes: int) -> int:
-        """Of the bytes that there are to hold all, what there is on the rank that has fewest."""
+        """The bytes that there are to hold all, on the rank that has fewest."""
         return -self._of_all(-nbytes)
 
     def _of_all(self, nbytes: int) -> int:
@@ -55,19 +55,19 @@ class Gauge:
         return agreed(self.chain.tape.agreement, told_of(self.chain), (nbytes,))[0]
 
     def state_bytes(self, step: int) -> int:
-        """Of the saved state before ``step``, without what was made before the first step."""
+        """Bytes of the saved state before ``step``, without what was made before the first step."""
         first, values = self.chain.cuts[0], self.chain.store.found("state", step).values
         own = [values[i] for i in values if i >= first]
         return self._of_all(sum(nbytes for _, nbytes, _ in value_items(own, "snapshot")))
 
     def tape_bytes(self, step: int) -> int:
-        """Of the tape of ``step``, without what that of the step before holds."""
+        """Bytes of the tape of ``step``, without what that of the step before holds."""
         items = self.chain.work_items
         before = {key for key, _, _ in items.get(step - 1, ())}
         return self._of_all(sum(nbytes for key, nbytes, _ in items[step] if key not in before))
 
     def tell(self, choice: Any) -> None:
-        """For the report, once: another reverse pass decides in the same way."""
+        """Note the choice for the report, once: another reverse pass decides in the same way."""
         if not self.told:
             self.told = True
             told = choice.loop, choice.policy, choice.site

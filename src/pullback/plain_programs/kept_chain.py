@@ -40,7 +40,7 @@ PARAMS: Final = ("tag", "step")
 
 
 class Far(NamedTuple):
-    """In the place of a kept value: it is in this tier, under this number."""
+    """What stands for a kept value that is in this tier, under this number."""
 
     number: int
     tier: str

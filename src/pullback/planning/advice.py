@@ -46,7 +46,8 @@ def advise(f: Callable[..., Any], args: tuple[Any, ...], budget: int, directory:
 
 
 def seconds_of(trial: Trial, policy: MemoryPolicy) -> float:
-    """Of a program that was tried under a policy, and planned; from a few steps of each loop, which it gives up."""
+    """Seconds of a program that was tried under a policy, and planned; from a few steps of each loop, which it gives
+    up."""
     loops = Loops(trial, None, None)
     if isinstance(policy, Tiered):
         loops.stored = policy.write_cost * loops.step, policy.read_cost * loops.step
@@ -174,7 +175,7 @@ class Loops:
         return self.known[policy]
 
     def seconds_of(self, policy: MemoryPolicy, steps: list[int]) -> float:
-        """Of so many forward steps in each loop, and of what comes between the loops."""
+        """Seconds of so many forward steps in each loop, and of what comes between the loops."""
         total = self.fixed
         for loop, seconds, n_forward in zip(self.trial.loops, self.seconds, steps, strict=True):
             total += seconds.total(loop.n, n_forward)
@@ -204,7 +205,7 @@ class Loops:
 
 
 def _store_seconds(directory: Any, nbytes: int) -> tuple[float, float]:
-    """Of a write and of a read of so many bytes in a local folder."""
+    """Seconds of a write and of a read of so many bytes in a local folder."""
     if not Path(directory).is_dir():
         raise PolicyError(f"plan: directory={directory!r} is no folder here; pass one that exists")
     with tempfile.TemporaryFile(dir=directory) as file:

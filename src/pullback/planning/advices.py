@@ -60,7 +60,7 @@ def advice_of(best: Plan, budget: int, cheaper: Plan | None, dearer: Plan | None
 
 
 def seconds_of_plan(plan: Plan) -> float:
-    """Of a plan, 0 where nobody has measured."""
+    """Seconds of a plan, 0 where nobody has measured."""
     return plan.seconds or 0.0
 
 

@@ -97,7 +97,7 @@ class _Search:
 
 
 def _of_loops(loops: Loops) -> _Search | None:
-    """Of a program of loop functions, planned on names of buffers."""
+    """The search in a program of loop functions, planned on names of buffers."""
     saved, least = loops.plan(SaveAll()), _enough(loops)
     if saved is None or least is None:
         return None
@@ -112,8 +112,8 @@ def _of_loops(loops: Loops) -> _Search | None:
 
 
 def _of_marked_steps(f: Callable[..., Any], args: tuple[Any, ...]) -> _Search | None:
-    """Of marked steps: what a run under a budget holds besides tells of the schedule that it goes by, and so of those
-    of other budgets. None where runs under two do not tell the same."""
+    """The search in marked steps: what a run under a budget holds besides tells of the schedule that it goes by,
+    and so of those of other budgets. None where runs under two do not tell the same."""
     saved = measured(f, args, SaveAll())
     least = _least_of(measured(f, args, Budget(4 * saved.peak_bytes + 1)))
     if least is None or least >= saved.peak_bytes:

@@ -170,7 +170,7 @@ def _seconds(value: Any, name: str) -> float:
 
 
 def _size(nbytes: int) -> str:
-    """In powers of ten, as the memory of machines is told."""
+    """Bytes in powers of ten, as the memory of machines is told."""
     unit, name = next(((unit, name) for unit, name in _UNITS if nbytes >= unit), (1, "bytes"))
     return f"{nbytes / unit:.3g} {name}"
 

@@ -170,8 +170,8 @@ def _chosen(corners: tuple[Plan, ...]) -> list[int]:
 
 
 def _ladder(program: Program) -> list[int]:
-    """From the least bytes that a budget may be, without running very many steps, to those of save-all, by equal
-    factors."""
+    """Budgets from the least bytes that a budget may be, without running very many steps, to those of save-all, by
+    equal factors."""
     f, args = program.call, program.active
     most = measured(f, args, SaveAll()).peak_bytes
     least = _least(f, args, most)

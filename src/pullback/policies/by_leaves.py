@@ -115,8 +115,8 @@ class Growing:
         yield from self._without_tapes(k)
 
     def _without_tapes(self, k: int) -> Iterator[Action]:
-        """From step ``k`` on. x_k is judged after step k has run: it is still in WORK, and the loop is known to go
-        on."""
+        """The actions from step ``k`` on. x_k is judged after step k has run: it is still in WORK, and the loop is
+        known to go on."""
         snapshots, self.advanced = self.snapshots, k
         while True:
             yield Advance(k, k + 1)

@@ -135,7 +135,7 @@ class _Held:
         yield EndReverse()
 
     def _again(self, start: int, r: int) -> Iterator[Action]:
-        """From the newest state, loaded just now, to the tape of step r - 1 in WORK."""
+        """The actions from the newest state, loaded just now, to the tape of step r - 1 in WORK."""
         left = r - start
         move = TAPE if left == 1 else self.choice(left, self.free + self.units["state"])
         if move == TAPE:
@@ -146,7 +146,7 @@ class _Held:
         yield from self._forward(start, r)
 
     def _forward(self, cursor: int, r: int) -> Iterator[Action]:
-        """From the live x_cursor to the tape of step r - 1 in WORK."""
+        """The actions from the live x_cursor to the tape of step r - 1 in WORK."""
         while cursor < r - 1:
             move = self.choice(r - cursor, self.free)
             if move == TAPE:

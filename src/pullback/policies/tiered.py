@@ -186,7 +186,8 @@ class _Held:
             start = stop
 
     def _forward(self, start: int, stop: int, *, stored: bool) -> Iterator[Action]:
-        """From the live x_start to x_(stop-1). ``stored``: x_start is on disk, and in ``on_disk`` no more."""
+        """The actions from the live x_start to x_(stop-1). ``stored``: x_start is on disk, and in ``on_disk`` no
+        more."""
         while move := self.tables.move(stop - start, self._free(), stored=stored):
             self.on_disk.append(start)
             if not stored:

@@ -107,8 +107,8 @@ def shared_copy(constants: Any, array: np.ndarray[Any, Any]) -> Any:
 
 
 def _told(array: np.ndarray[Any, Any]) -> tuple[Any, bool]:
-    """By what a copy of the array is found, and whether one that is not found so may be found by the whole content:
-    a few elements tell arrays apart where these can be had without a copy, else the place in memory."""
+    """The key by which a copy of the array is found, and whether one that is not found so may be found by the whole
+    content: a few elements tell arrays apart where these can be had without a copy, else the place in memory."""
     if array.flags.c_contiguous:
         line = array.reshape(-1)
         return (array.shape, array.strides, array.dtype, line[:: line.size // N_TOLD or 1].tobytes()), False

@@ -277,7 +277,7 @@ def created(contents: Any, shape: Any, dtype: Any, strides: Any) -> Any:
 
 
 def _strides(value: Any) -> Any:
-    """Of an array, under whatever outer traces."""
+    """The strides of an array, under whatever outer traces."""
     if isinstance(value, np.ndarray):
         return value.strides
     return layout_of(value).strides if isinstance(value, Handle) and is_array(value) else None

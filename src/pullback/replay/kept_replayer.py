@@ -30,8 +30,8 @@ def bits_of(value: Any) -> int:
 
 
 def held_key(prim: Primitive, name: str, ident: int) -> Any:
-    """By what a value that a record holds is kept, where it is none of the operands: an id of the tape for the only
-    output, else (id, name)."""
+    """The key by which a value that a record holds is kept, where it is none of the operands: an id of the tape for the
+    only output, else (id, name)."""
     return ident if name == "out" and not prim.outputs else (ident, name)
 
 

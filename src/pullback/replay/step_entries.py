@@ -46,7 +46,7 @@ MOST_NEW: Final = 72
 
 @frozen(eq=False)
 class Operand:
-    """In the arguments of an entry: the plain operand ``place`` of its step."""
+    """A stand-in for the plain operand ``place`` of a step, in the arguments of an entry."""
 
     place: int
 

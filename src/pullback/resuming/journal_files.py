@@ -205,7 +205,7 @@ class Rows:
         return cls(path, tuple(shape), np.dtype(dtype), downward, n_done)
 
     def told(self) -> list[Any]:
-        """For the text of a journal."""
+        """What it says for the text of a journal."""
         return [self.shape, dtype_text(self.dtype), self.downward, self.n_done, self.check.hexdigest()]
 
     def extend(self, array: np.ndarray[Any, Any], n_done: int) -> None:

@@ -80,7 +80,7 @@ def require_same(given: dict[str, str], expected: dict[str, str], where: str) ->
 
 
 def digests_of(values: Any) -> list[str]:
-    """Of each value, under whatever traces."""
+    """Digests of each value, under whatever traces."""
     return [_content(value) for value in values]
 
 

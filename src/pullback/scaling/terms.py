@@ -54,7 +54,7 @@ class Term:
 
     @classmethod
     def here(cls, f: Callable[[Any, Any], Any], policy: Any = None, load: Callable[[Any], Any] | None = None) -> "Term":
-        """With ``policy``, or for None the one in force, and all else that is in force here."""
+        """A term with ``policy``, or for None the one in force, and all else that is in force here."""
         return cls(f, settings_in_force(policy), load)
 
     def __reduce__(self) -> tuple[Any, ...]:

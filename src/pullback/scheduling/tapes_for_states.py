@@ -195,7 +195,7 @@ class TapeSizes:
     """The kinds of tapes that have been looked at: all of one kind hold as much."""
 
     def look(self, tapes: Iterable[Any]) -> None:
-        """At tapes that have come, since a later step may hold more than was told."""
+        """Look at tapes that have come, since a later step may hold more than was told."""
         for tape in tapes:
             kind = getattr(tape, "kind", None)
             if kind is not None and kind in self.seen:

@@ -50,13 +50,13 @@ class Result:
 
 
 def result_of(value: Any, kind: str) -> Result:
-    """Of a plain value."""
+    """The result that stands for a plain value."""
     strides = value.strides if isinstance(value, np.ndarray) else None
     return Result(shared_spec(value), strides, kind, type(value))
 
 
 def entering(leaf: Any) -> Result:
-    """Of a leaf that enters a step."""
+    """The result that stands for a leaf that enters a step."""
     return result_of(leaf, "weak" if type(leaf) in (float, complex) else "tracer")
 
 
@@ -133,14 +133,14 @@ def same(a: Operation, b: Operation) -> bool:
 
 @frozen
 class Number:
-    """In a likeness: a handle of the value of that number."""
+    """What stands in a likeness for a handle of the value of that number."""
 
     number: int
 
 
 @frozen
 class Fixed:
-    """In a likeness: a parameter."""
+    """What stands in a likeness for a parameter."""
 
     value: Any
 

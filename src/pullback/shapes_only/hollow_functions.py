@@ -72,7 +72,7 @@ def _dtypes_of(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -
 
 
 def _shapes_of(ufunc: np.ufunc, shapes: list[Shape], kwargs: dict[str, Any]) -> list[Shape]:
-    """Of each output."""
+    """The shape of each output."""
     if ufunc.signature is None:
         return [np.broadcast_shapes(*shapes)] * ufunc.nout
     if any(kwargs.get(name) is not None for name in ("axes", "axis")):
@@ -100,7 +100,7 @@ def _shapes_of(ufunc: np.ufunc, shapes: list[Shape], kwargs: dict[str, Any]) -> 
 
 
 def _along(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Shape, Any, bool]:
-    """Of ``reduce``, ``accumulate`` and ``reduceat``: the dtype is that of a call on one element."""
+    """What ``reduce``, ``accumulate`` and ``reduceat`` give: the dtype is that of a call on one element."""
     if ufunc not in FOLDS:
         refuse(f"numpy.{ufunc.__name__}.{method}")
     x = inputs[0]
@@ -132,7 +132,7 @@ def of_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 
 
 def _moved(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Of a function that moves elements about: called on elements without bytes."""
+    """What a function gives that moves elements about: it is called on elements without bytes."""
     leaves = [leaf for leaf in flatten((args, kwargs))[0] if isinstance(leaf, np.ndarray | np.generic)]
     kinds = [leaf.dtype for leaf in leaves if is_hollow(leaf) or leaf.dtype.kind in "fc"]
     kind = np.result_type(*kinds)

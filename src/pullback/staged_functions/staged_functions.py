@@ -320,7 +320,7 @@ class StagedFunction:
                 run.inputs[k] = hold(run.outside[k], run.inputs[k], run.eager.opened())
 
     def exits_of(self, run: InlinedRun, variants: Variants) -> Exits:
-        """Of the stage that was followed."""
+        """The exits of the stage that was followed."""
         for stage in variants.stages:
             if stage.known is run.following:
                 break

@@ -26,7 +26,7 @@ class Side:
 
     @classmethod
     def of(cls, entries: Any, stage: Any, done: Any) -> "Side | None":
-        """Of a step that was recorded last, of which a stage is known; None where its entries say another thing."""
+        """The side of the stage of a step that was recorded last; None where its entries say another thing."""
         operations, ranges, constants, captured, ids, start = done
         step = len(entries.patterns) - 1
         if step < 0 or entries.cuts[step] != start:

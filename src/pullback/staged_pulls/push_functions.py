@@ -188,7 +188,7 @@ def _derivatives(
 
 
 def _sweep(records: Sequence[Any], n_inputs: int, cts: list[Any], outer: Tape, clean: Any) -> None:
-    """As ``memory.sweep``, with ``clean`` for what takes a NaN out."""
+    """As ``memory.reverse_sweep.sweep``, with ``clean`` for what takes a NaN out."""
     one = Sweep(cts, outer=outer)
     with quiet():
         for i in range(len(records) - 1, n_inputs - 1, -1):

@@ -53,7 +53,7 @@ class Layout:
 
 @frozen
 class Held:
-    """In a record: the value of that number."""
+    """What stands in a record for the value of that number."""
 
     number: int
 

@@ -158,7 +158,7 @@ def reverse_of_pattern(
 
 
 def _own(program: Program, handed: list[int], given: list[int], slots: Sequence[int]) -> list[int]:
-    """Of the cotangents that are given, those in whose place the function gives, for the step before, an array that
+    """Those of the cotangents that are given in whose place the function gives, for the step before, an array that
     shares memory with nothing else: that one it may write to there."""
     found = []
     for k, number in enumerate(handed):

@@ -31,7 +31,7 @@ _REGION = attrgetter("steps", "key", "fancy", "repeats", "subtracts")
 
 @frozen
 class Held:
-    """In a record: the value of that number among those that the step holds."""
+    """What stands in a record for the value of that number among those that the step holds."""
 
     number: int
 

@@ -262,7 +262,7 @@ def _tangent_of(leaf: Any, tape: Tape) -> Any:
 
 
 class LinearMap:
-    """From directions, each with a part for every input of a pull (None for 0), to tangents of its outputs.
+    """A map from directions, each with a part for every input of a pull (None for 0), to tangents of its outputs.
 
     One thread is served at a time; others wait for it.
     """

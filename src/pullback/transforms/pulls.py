@@ -180,8 +180,8 @@ class Pull:
         return left
 
     def schedules(self) -> list[tuple[int, Any, dict[str, int]]]:
-        """Of marked steps and of plain code that was cut: the number of steps, the policy whose schedule they go by,
-        and the sizes that this was asked for with."""
+        """For marked steps and plain code that was cut, the number of steps, the policy whose schedule they go by, and
+        the sizes that this was asked for with."""
         chains = self._governor.chains if self._governor is not None else ()
         drawn = [(chain, getattr(getattr(chain, "schedule", None), "policy", None)) for chain in chains]
         return [

@@ -213,7 +213,7 @@ class Log:
 
 
 class _Telling(dict[Any, Any]):
-    """By an error state, that in which NumPy tells us of what it would warn of; where it warns of nothing, tells
+    """The states, by error state, in which NumPy tells us of what it would warn of; where it warns of nothing, tells
     somebody else, or its state cannot be made so, the state itself."""
 
     def __missing__(self, state: Any) -> Any:

@@ -59,7 +59,7 @@ def same_content(a: Any, b: Any) -> bool:
 
 
 def bits_held(array: np.ndarray[Any, Any]) -> bytes:
-    """By what it is told later whether an array still holds the same: its bytes, or of a larger one a digest."""
+    """What tells later whether an array still holds the same: its bytes, or of a larger one a digest."""
     return array.tobytes() if array.nbytes <= FEW_BYTES else digest(array)
 
 

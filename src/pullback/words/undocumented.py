@@ -111,7 +111,7 @@ LOAD_GLOBAL = "LOAD_GLOBAL"
 
 
 def own_offsets(code: CodeType) -> list[int]:
-    """By offset in a code object that of the instruction there: CPython 3.11 says of a frame that it stands in the
+    """The offset of the instruction at each offset in a code object: CPython 3.11 says of a frame that it stands in the
     cache behind an instruction, once that has been specialized to call ``__getitem__`` at once. Test:
     test_an_instruction_is_one_place_however_often_it_runs. Else steps that do the same are kept twice."""
     text, offsets = code.co_code, list[int]()

@@ -92,7 +92,7 @@ class Nest:
 
 
 def loaded(operations: Iterable[Operation]) -> set[str]:
-    """Of the arrays that operations write, those of which they need what was there before."""
+    """Those of the arrays that operations write of which they need what was there before."""
     ops = list(operations)
     known: set[str] = set()
     found: set[str] = set()

@@ -164,7 +164,8 @@ def _index(q: Any, n: Any, function: str, method: str) -> Any:
 def _to_elements(
     ct: Any, q: Any, low: Any, high: Any, n: Any, origin: Any, x_spec: ArraySpec, function: str, method: str
 ) -> Any:
-    """Of both neighbours by the weight of the upper one: ``origin``, or the index counted from there."""
+    """The cotangents of both neighbours, by the weight of the upper one: ``origin``, or the index counted from
+    there."""
     weight = origin if METHODS[method].rate is None else _index(q, n, function, method) - origin
     return _split(ct, low, high, n, weight, x_spec)
 

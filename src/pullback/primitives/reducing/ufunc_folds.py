@@ -109,23 +109,23 @@ def _lined(x: Any, axis: Axis) -> tuple[Any, tuple[int, ...], tuple[int, ...]]:
 
 
 def _to_terms(ct: Any, line: Any, out: Any) -> Any:
-    """Of x[0] - x[1] - x[2] ..."""
+    """The cotangents of the terms of x[0] - x[1] - x[2] ..."""
     return np.concatenate((ct, np.broadcast_to(-ct, (line.shape[0] - 1, *line.shape[1:]))), 0)
 
 
 def _to_factors(ct: Any, line: Any, out: Any) -> Any:
-    """Of x[0] / x[1] / x[2] ..."""
+    """The cotangents of the factors of x[0] / x[1] / x[2] ..."""
     by_first = np.divide.reduce(np.concatenate((np.ones_like(line[:1]), line[1:]), 0), 0, keepdims=True)
     return np.concatenate((times(ct, by_first), over(times(-ct, out), line[1:])), 0)
 
 
 def _to_legs(ct: Any, line: Any, out: Any) -> Any:
-    """Of sqrt(x[0]**2 + x[1]**2 ...): x / out, 0 at the origin."""
+    """The cotangents of the legs of sqrt(x[0]**2 + x[1]**2 ...): x / out, 0 at the origin."""
     return ct * (line / np.where(out == 0, 1, out))
 
 
 def _to_exponents(ct: Any, line: Any, out: Any) -> Any:
-    """Of log2(2**x[0] + 2**x[1] ...)."""
+    """The cotangents of the exponents of log2(2**x[0] + 2**x[1] ...)."""
     return softmax(ct, line, out, ArraySpec(line.shape, line.dtype), 0, np.exp2)
 
 

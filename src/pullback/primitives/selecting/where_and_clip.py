@@ -70,7 +70,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 
 
 def _laid_out(result: Any) -> Any:
-    """In C order, as NumPy lays out what it selects."""
+    """The result in C order, as NumPy lays out what it selects."""
     return np.copy(result, order="C") if result.shape and not result.flags.c_contiguous else result
 
 

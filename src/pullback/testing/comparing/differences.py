@@ -163,7 +163,7 @@ def random_like(rng: np.random.Generator, value: Any) -> NDArray[Any]:
 
 
 def random_cotangents(rng: np.random.Generator, out: Any) -> Any:
-    """Of an output, in its structure; leaves of other dtypes stay as they are."""
+    """Random cotangents of an output, in its structure; leaves of other dtypes stay as they are."""
     leaves, definition = structures.flatten(out)
     return structures.unflatten(
         definition, [random_like(rng, leaf) if np.asarray(leaf).dtype.kind in "fc" else leaf for leaf in leaves]

@@ -214,7 +214,7 @@ class _Step:
 
 
 def _told(mine: NDArray[Any], other: NDArray[Any], bad: NDArray[Any], apart: NDArray[Any]) -> str:
-    """In how many elements they differ, where these lie, the largest, the factor if there is one."""
+    """A sentence: in how many elements they differ, where these lie, the largest, the factor if there is one."""
     count, index = (
         int(bad.sum()),
         np.unravel_index(int(np.argmax(np.where(bad, np.nan_to_num(apart, nan=np.inf), -1.0))), bad.shape),

@@ -145,7 +145,7 @@ lyapunov = primitive(
 
 @lyapunov.vjp("a", "q")  # type: ignore[untyped-decorator]
 def _lyapunov_rule(ct: Any, a: Any, out: Any, needed: Any) -> tuple[Any, Any]:
-    """Of a x + x a^H = q."""
+    """The rule for a x + x a^H = q."""
     g = lyapunov(transposed(a), ct)
     if "a" not in needed:
         return None, g

@@ -57,7 +57,7 @@ discrete_lyapunov = primitive(
 
 @discrete_lyapunov.vjp("a", "q")  # type: ignore[untyped-decorator]
 def _discrete_lyapunov_rule(ct: Any, a: Any, out: Any, needed: Any) -> tuple[Any, Any]:
-    """Of x = a x a^T + q."""
+    """The rule for x = a x a^T + q."""
     g = discrete_lyapunov(a.T, ct)
     return (g @ a @ out.T + g.T @ a @ out if "a" in needed else None), g
 
