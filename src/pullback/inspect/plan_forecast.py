@@ -9,11 +9,12 @@ from attrs import define, evolve, field, frozen
 
 from pullback.inspect.tables import Column, Table
 from pullback.loops.forecast import Forecast
-from pullback.loops.loop_bytes import sizes_of
+from pullback.loops.loop_bytes import own_items, sizes_of
 from pullback.memory.in_force import MEASURED, planning
 from pullback.memory.ledger import Ledger, Report, mib, peak_text
+from pullback.memory.reverse_sweep import seeded, sweep
 from pullback.policies.base import MemoryPolicy
-from pullback.recording.handles import Handle
+from pullback.recording.handles import Handle, plain_value
 from pullback.recording.recorder import form_of
 from pullback.transforms.pulls import Pull
 from pullback.transforms.reverse import forward, vjp
@@ -160,7 +161,7 @@ class Trial:
             before = ledger.n_forward
             if id(loop) in self.reached:
                 ledger.returns_to(runs[id(loop)])
-                with ledger.holding(loop.ct_items()):
+                with ledger.holding([*(loop.waiting or ()), *own_items(loop)]):
                     runs[id(loop)].reverse()
             found.append((k, ledger.n_forward - before))
         return found
@@ -187,7 +188,17 @@ def tried(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) ->
     chains = governor is not None and bool(governor.chains)
     own = _loops_of(traced)
     uneven = any(loop.forecast.uneven or id(loop) not in own for loop in loops)
-    return Trial(loops, pull, elapsed, not chains and not uneven, _reached(traced))
+    ended = not chains and not uneven
+    if ended and loops:
+        _swept(traced)
+    return Trial(loops, pull, elapsed, ended, _reached(traced))
+
+
+def _swept(traced: Any) -> None:
+    """The code after the first loop is pulled back, so that each loop learns which cotangents wait meanwhile."""
+    tape, outs = traced.tape, [leaf for leaf in flatten(traced.out)[0] if isinstance(leaf, Handle)]
+    first = next(i for i, record in enumerate(tape.records) if record is not None and form_of(record).steps)
+    sweep(tape, first, len(tape.records), [seeded(tape, outs, [np.ones_like(plain_value(leaf)) for leaf in outs])])
 
 
 def forecast_of(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) -> tuple[Plan, Trial | None]:

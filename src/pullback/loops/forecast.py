@@ -7,23 +7,23 @@ like the second.
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.loop_bytes import may_lend, scheduled_by
+from pullback.loops.loop_bytes import may_lend, scheduled_by, waiting_items
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.staged_step import StepTape
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.ledger import Item
-from pullback.memory.reverse_sweep import release_records
+from pullback.memory.reverse_sweep import Sweep, release_records
 from pullback.memory.store import Store, Storing
 from pullback.recording.recorder import INPUT
 from pullback.rules.forms import FORMS
 from pullback.scheduling.machine import Machine
-from pullback.words.specs import buffer_of
+from pullback.words.specs import buffer_of, new_zeros, spec_of
 
 Key = Any
 
@@ -257,6 +257,17 @@ def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Ca
     names.go_forward(schedule, machine)
     counted += store.ledger.n_forward
     return Forecast(names, schedule, machine, length, uneven, elapsed, before, counted, operations=operations)
+
+
+def foreseen(record: Any, seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> list[list[tuple[int, Any]]]:
+    """In a plan: what waits is noted, under names of its own, and zeros are what the loop sends to what entered it."""
+    items = waiting_items(record, seeds, sweeps)
+    record.waiting = [(("waiting", id(record), k), nbytes, reason) for k, (_, nbytes, reason) in enumerate(items)]
+    steps = record.chain.steps
+    specs = [*record.left_specs, *map(spec_of, steps.xs or ()), *(steps.captured_specs[i] for i in record.known)]
+    idents = (*record.entering, *record.x_entering, *record.known)
+    entered = [(i, spec) for i, spec in zip(idents, specs, strict=True) if i is not None and spec is not None]
+    return [[(i, new_zeros(spec.shape, spec.dtype)) for i, spec in entered] for _ in sweeps]
 
 
 def _operations(step: StepTape) -> Counter[str]:

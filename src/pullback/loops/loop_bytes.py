@@ -4,7 +4,7 @@ step.
 A ``record`` here is a :class:`~pullback.loops.loop_record.LoopRecord` whose first step has run.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,8 @@ from attrs import evolve
 from pullback.choosing.agreement import GIVE_THE_SAME, agreed, least
 from pullback.loops.staged_step import StepTape
 from pullback.memory.in_force import planned
-from pullback.memory.ledger import Item, value_items
+from pullback.memory.ledger import Item, record_items, value_items
+from pullback.memory.reverse_sweep import Sweep
 from pullback.memory.store import ByReference
 from pullback.memory.working_bytes import BUFFER_BYTES, TAPE_BYTES, Needed, parts_of_keys
 from pullback.policies.save_all import SaveAll
@@ -25,6 +26,7 @@ from pullback.words.call_sites import site_here, site_text
 def first_step(record: Any) -> Any:
     """Step 0 of a loop that begins, on tracers. Where its policy says a number of bytes, loops in its steps will be
     told what they get."""
+    record.waiting = [] if _in_program(record.chain.steps.enclosing) else None
     chain, room, lenders = record.chain, record.policy.room, record.chain.store.ledger.lenders
     if room is not None and lenders and _follows(record):
         from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
@@ -50,8 +52,12 @@ def _places(record: Any) -> Any:
 
 def _follows(record: Any) -> bool:
     """Whether the loop stands in the program itself, after others and before others: in no step."""
-    tape = record.chain.steps.enclosing
-    if tape is None or tape.captures is not None or record.journal is not None or tape.mode == CLOSED:
+    return record.journal is None and _in_program(record.chain.steps.enclosing)
+
+
+def _in_program(tape: Any) -> bool:
+    """Whether what is recorded on this tape now stands in the program itself."""
+    if tape is None or tape.captures is not None or tape.mode == CLOSED:
         return False
     return not (tape.mode == REPLAYABLE and tape.governor.replays)
 
@@ -353,3 +359,34 @@ def decided(record: Any) -> Any:
     if type(policy) is SaveAll and not held and not replayed:  # no step will run again
         chain.verifier.compares, record.surroundings = False, None
     return policy
+
+
+def own_items(record: Any, n_seeds: int = 1) -> list[Item]:
+    """The cotangents of each seed that live from one step of the loop to the next, at their primals' sizes."""
+    return [
+        (("cotangent", id(record), seed, k), nbytes, "cotangent")
+        for seed in range(n_seeds)
+        for k, nbytes in enumerate(record.ct_bytes)
+    ]
+
+
+def waiting_items(record: Any, seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> list[Item]:
+    """The cotangents that what follows the loop has sent past it: each array once, without those that records hold
+    and those of the loop's results. In a step they are part of what the step needs while it runs."""
+    if record.waiting is None or not record.chain.store.ledger.books:
+        return []
+    items = value_items(_arrays(sweep.cts for sweep in sweeps), "cotangent")
+    if not items:
+        return []
+    others = (*record_items(record.chain.steps.enclosing.records), *value_items(_arrays(seeds), "cotangent"))
+    known = {key for key, _, _ in others}
+    return [item for item in items if item[0] not in known]
+
+
+def _arrays(cts: Iterable[Any]) -> Iterator[Any]:
+    """The cotangents in lists of them; those of an operation with several outputs are one list."""
+    for each in cts:
+        if type(each) in (list, tuple):
+            yield from _arrays(each)
+        elif each is not None:
+            yield each

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from pullback.bodies.first_errors import FirstErrors
 from pullback.bodies.surroundings import Surroundings
-from pullback.loops.forecast import Forecast, forecast
+from pullback.loops.forecast import Forecast, forecast, foreseen
 from pullback.loops.loop_bytes import (
     agree,
     agree_at_end,
@@ -25,10 +25,12 @@ from pullback.loops.loop_bytes import (
     least_beside,
     may_lend,
     needed_by,
+    own_items,
     scheduled_by,
     shared_buffers,
     takes_little,
     told_of,
+    waiting_items,
 )
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.replay_check import trial, unrepeated
@@ -90,6 +92,8 @@ class LoopRecord:
     ct_bytes: list[int] = field(factory=list, init=False)
     """What the cotangents of one seed that live from one action to the next take, at their primals' sizes: the
     carry's, those of the captured values, of ``xs`` and of the stacked outputs."""
+    waiting: list[Item] | None = field(default=None, init=False)
+    """As a plan knows them: the cotangents that wait for values from before the loop; None of a loop in a step."""
     booked: list[Item] = field(factory=list, init=False)
     """What another reverse pass would begin from."""
     besides: int | None = field(default=None, init=False)
@@ -283,14 +287,6 @@ class LoopRecord:
         self.ct_bytes = [*(spec.nbytes for spec in specs if spec is not None), *rows, *stacked]
         return [*state, *outputs]
 
-    def ct_items(self, n_seeds: int = 1) -> list[Item]:
-        """The bytes of the cotangents of each seed, for booking."""
-        return [
-            (("cotangent", id(self), seed, k), nbytes, "cotangent")
-            for seed in range(n_seeds)
-            for k, nbytes in enumerate(self.ct_bytes)
-        ]
-
     def reverse(self, seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> list[list[tuple[int, Any]]]:
         """For each sweep the cotangents of what entered, from those of the results, or None.
 
@@ -316,8 +312,9 @@ class LoopRecord:
                     self._go_forward()
                     chain.state = []
                 self.fresh = False
+                held = [*waiting_items(self, seeds, sweeps), *own_items(self, len(sweeps))]
                 passes = [self._pass(cts, each) for cts, each in zip(seeds, sweeps, strict=True)]
-                with chain.store.ledger.holding(self.ct_items(len(sweeps))):
+                with ledger.holding(held):
                     self._go_back(passes)
                 sent = [self._sent(each) for each in passes]
             except ReplayError as error:
@@ -381,10 +378,11 @@ def _pull_loop(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Sweep) -
 
 def _pull_loops(record: tuple[Any, ...], seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> None:
     """Reverse the loop once for all seeds, and send what comes out to what entered."""
+    loop, ledger = record[2], record[2].chain.store.ledger
     try:
-        found = record[2].reverse(seeds, sweeps)
+        found = (loop.reverse if loop.forecast is None else partial(foreseen, loop))(seeds, sweeps)
     finally:
-        record[2].chain.store.ledger.rests()
+        ledger.rests()
     for sweep, sent in zip(sweeps, found, strict=True):
         for ident, g in sent:
             if sweep.cts[ident] is None:

@@ -1,0 +1,75 @@
+"""Cotangents that wait for values from before a loop while it is reversed: booked, and foreseen by a plan."""
+
+import gc
+import tracemalloc
+
+import numpy as np
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import pullback as pb
+
+SIZE = 10_000
+X, ARRAY = np.linspace(0.2, 0.9, SIZE), 8 * SIZE
+AFTER = {
+    "product": lambda out, v: out + 0.3 * v, "same": lambda out, v: out + v, "sum": lambda out, v: out + np.sum(v),
+    "saved": lambda out, v: out * v, "": lambda out, _: out,
+    "parts": lambda out, v: out + np.concatenate(np.split(v, 2)),
+}  # fmt: skip
+"""What follows the loops does so with an array from before them."""
+POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Binomial(2), pb.Budget(60 * ARRAY))
+
+
+def program(uses, n_loops):
+    """Loops after which arrays from before them are used; ``uses`` says of each array how, and whether loops do."""
+
+    def f(x):
+        outside = [x * (1.0 + k) for k in range(len(uses))]
+        read = [v for v, (_, captured) in zip(outside, uses, strict=True) if captured]
+        u = 1.5 * x
+
+        def body(k, u, read=tuple(read)):
+            for v in read:
+                u = u + 0.1 * np.sin(v) * u
+            return np.tanh(u)
+
+        for _ in range(n_loops):
+            u = pb.fori_loop(0, 6, body, u)
+        for v, (use, _) in zip(outside, uses, strict=True):
+            u = AFTER[use](u, v)
+        return np.sum(u * u)
+
+    return f
+
+
+def seen(f, policy):
+    """The report, and the most bytes that were held while the pull ran, the arguments excepted."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        out, pull = pb.vjp(f, X, policy=policy)
+        tracemalloc.reset_peak()
+        pull(np.ones_like(out))
+        return pull.report, tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+@given(
+    uses=st.lists(st.tuples(st.sampled_from(sorted(AFTER)), st.booleans()), min_size=1, max_size=8),
+    n_loops=st.sampled_from([1, 1, 2]),
+    policy=st.sampled_from(POLICIES),
+)
+@example(uses=[("product", False)] * 8, n_loops=1, policy=pb.Binomial(2))
+@example(uses=[("product", True)] * 8, n_loops=2, policy=pb.SaveAll())
+@example(uses=[("same", False), ("sum", True), ("parts", False)], n_loops=2, policy=pb.Budget(60 * ARRAY))
+@settings(max_examples=12, deadline=None)
+def test_what_waits_is_booked_and_foreseen(uses, n_loops, policy):
+    f = program(uses, n_loops)
+    seen(f, policy)  # which loads what is needed
+    report, most = seen(f, policy)
+    plan = pb.plan(f, X, policy=policy)
+    assert (plan.peak_bytes, plan.bytes_by_reason) == (report.peak_bytes, report.bytes_by_reason)
+    early = 1 + sum(captured for _, captured in uses)  # the loop's own are booked before they have come
+    assert report.peak_bytes - early * ARRAY <= most <= report.peak_bytes + 5 * ARRAY
