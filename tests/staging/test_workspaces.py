@@ -81,7 +81,7 @@ def place_of(array):
 
 
 def reshaped(array):
-    array.shape = (2, 3)
+    array.shape = (2, 300)
 
 
 def locked(array):
@@ -90,6 +90,11 @@ def locked(array):
 
 def told_otherwise(array):
     array.dtype = np.int64
+
+
+def put_elsewhere(array):
+    content = bytes(array.nbytes)
+    array.__setstate__((1, array.shape, array.dtype, False, content))
 
 
 def nothing(array):
@@ -106,18 +111,19 @@ def nothing(array):
         (reshaped, False),
         (locked, False),
         (told_otherwise, False),
+        (put_elsewhere, False),
     ],
-    ids=["nothing", "a view", "a buffer", "a weak reference", "another shape", "no writing", "another dtype"],
+    ids=["nothing", "a view", "a buffer", "a weak ref", "another shape", "no writing", "another dtype", "elsewhere"],
 )
 def test_what_users_get_is_used_again_when_they_have_let_go_of_it_as_it_was(have, comes_again):
     kept: dict = {}
-    lent = Lent(((6,), np.dtype(float)), kept)
+    lent = Lent(((600,), np.dtype(float)), kept)
     array = lent()
-    place, has = place_of(array), have(array)
+    has, place = have(array), place_of(array)
     del array
     made = lent()
     assert (place_of(made) == place) == comes_again
-    assert made.shape == (6,) and made.dtype == float and made.flags.writeable
+    assert made.shape == (600,) and made.dtype == float and made.flags.writeable
     held = [made, *(lent() for _ in range(2 * MOST_LENT))]
     assert len({id(array) for array in held}) == len(held)
     assert len(kept) == MOST_LENT and all(id(array) == key for key, array in kept.items())

@@ -86,6 +86,7 @@ def _is_as_made(array: Any, kind: Kind) -> bool:
         and array.dtype == kind[1]
         and flags.c_contiguous
         and flags.writeable
+        and flags.owndata
         and not getweakrefcount(array)
     )
 
