@@ -159,6 +159,49 @@ def test_a_body_catches_again_what_it_caught(form, error):
     assert not told
 
 
+NOT_ITS_OWN = {
+    "one number": lambda u: np.broadcast_to(0.5, (4,)),
+    "one element": lambda u: np.broadcast_to(u[:1], (4,)),
+    "windows": lambda u: np.lib.stride_tricks.as_strided(np.linspace(0.1, 0.7, 7), (4,), (0,)),
+    "a diagonal": lambda u: np.diagonal(np.outer(u, u)),
+    "read-only": lambda u: pb.value(u * 0.5),
+}
+
+
+@pytest.mark.parametrize("what", NOT_ITS_OWN)
+def test_a_write_to_an_element_of_the_state_is_a_write_to_no_other(what):
+    make, x = NOT_ITS_OWN[what], np.array([0.31, 0.83, -0.52, 0.17])
+
+    def step(state):
+        u, v = state
+        v[0] += 0.1
+        v[2:] *= 0.5
+        return u * 0.9 + 0.1 * v, make(u)
+
+    def total(x, loop):
+        u, v = loop((x * 1.0, make(x * 1.0).copy() if what in ("a diagonal", "read-only") else make(x * 1.0)))
+        return np.sum(u) + np.sum(v * np.arange(4.0))
+
+    def by_hand(state):
+        for _ in range(7):
+            state = step(tuple(np.array(leaf) for leaf in state))
+        return state
+
+    def in_a_loop(state):
+        return pb.fori_loop(0, 7, lambda _, state: step(state), state)
+
+    wanted, found = total(x, by_hand), []
+    assert total(x, in_a_loop) == wanted
+    value, tangent = pb.jvp(lambda x: total(x, in_a_loop), (x,), (x,))
+    for policy in (pb.SaveAll(), pb.Binomial(2), pb.Recompute(), pb.Periodic(3)):
+        for staging in ("off", "numpy"):
+            with pb.using(policy, staging=staging):
+                found.append(pb.value_and_grad(lambda x: total(x, in_a_loop))(x))
+    assert {float(part) for part, _ in found} == {float(wanted), float(value)}
+    assert len({gradient.tobytes() for _, gradient in found}) == 1
+    assert np.isclose(found[0][1] @ x, tangent, rtol=1e-12)
+
+
 def test_an_error_in_a_step_that_is_run_again_says_so():
     def f(x):
         items = iter(range(9))

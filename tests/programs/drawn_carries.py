@@ -24,6 +24,9 @@ LEAVES: dict[str, Callable[..., Any]] = {
     "view": lambda u, v, c, fixed, row: u[::-1],
     "view as it is": lambda u, v, c, fixed, row: u.view(),
     "of captured": lambda u, v, c, fixed, row: c[::-1],
+    "one number": lambda u, v, c, fixed, row: np.broadcast_to(fixed[1:2], (4,)),
+    "one element": lambda u, v, c, fixed, row: np.broadcast_to(u[:1], (4,)),
+    "read-only": lambda u, v, c, fixed, row: pb.value(u * 0.5),
     "fresh": lambda u, v, c, fixed, row: np.tanh(u + 0.1 * v),
 }
 CATCHING = ("nothing", "a state around", "a state within", "a filter around", "a filter within")
@@ -54,6 +57,8 @@ class Carrying:
     n: int
     leaves: tuple[str, str]
     write: Callable[[Any, Any], None]
+    start: str
+    """What the second leaf is at first."""
     traced_xs: bool
     catching: str
     keeps: bool
@@ -77,7 +82,7 @@ class Carrying:
 
         with ExitStack() as stack:
             self.enter(stack, "around")
-            u, v = self.run(body, (start, start[::-1]), xs)
+            u, v = self.run(body, (start, LEAVES[self.start](start, start[::-1], c, fixed, None)), xs)
         u[0] = 0.2
         return np.sum(u * [0.3, -0.7, 1.1, 0.2]) + np.sum(v) + sum(np.sum(np.tanh(y)) for y in (c, fixed, start, xs))
 
@@ -119,5 +124,8 @@ def drawn(number: int) -> Carrying:
     form = str(r.choice(["fori_loop", "scan", "while_loop"]))
     names = [name for name in LEAVES if name != "slice" or form == "scan"]
     first, second = (str(name) for name in r.choice(names, 2))
+    starts = ("second", "one number", "one element")
     write, n = WRITES[r.integers(len(WRITES))], int(r.choice([1 if form == "scan" else 0, 2, 7, 40]))
-    return Carrying(form, n, (first, second), write, bool(r.integers(2)), str(r.choice(CATCHING)), bool(r.integers(2)))
+    start = starts[number // 3 % 3]
+    traced, catching = bool(r.integers(2)), str(r.choice(CATCHING))
+    return Carrying(form, n, (first, second), write, start, traced, catching, bool(r.integers(2)))

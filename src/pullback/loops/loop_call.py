@@ -37,8 +37,9 @@ from pullback.memory.in_force import (
 from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store, is_lossy
 from pullback.policies.save_all import SaveAll
-from pullback.recording.crossing import present
-from pullback.recording.handles import Handle, active_id, freeze, is_foreign, make, plain_value, resolve, twin_of
+from pullback.recording.copies import overlaps_itself
+from pullback.recording.crossing import movable, present
+from pullback.recording.handles import Handle, active_id, freeze, is_foreign, layout_of, plain_value, resolve, twin_of
 from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Ident, Tape
 from pullback.words.call_sites import site_here
@@ -108,7 +109,7 @@ class LoopCall:
         leaves = plain_leaves(found)
         self.call, self.n = call, n
         tape = innermost()
-        leaves = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in leaves]
+        leaves = [_spread(present(leaf, tape) if is_foreign(leaf, tape) else leaf) for leaf in leaves]
         if xs is not None:
             xs = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in xs]
         if tape is None:
@@ -261,6 +262,12 @@ class LoopCall:
         ]
 
 
+def _spread(leaf: Any) -> Any:
+    """A leaf as a body may write to it: a copy where a write to an element would be one to others as well."""
+    value = layout_of(leaf)
+    return leaf.copy() if type(value) is np.ndarray and value.base is not None and overlaps_itself(value) else leaf
+
+
 def run_untraced(steps: Steps, state: list[Any], n: int | None, goes_on: Callable[[int, list[Any]], bool]) -> list[Any]:
     """The leaves of the last state and the stacked outputs, of ``n`` steps on arrays of our own, or as long as the loop
     goes on; the ledger counts them."""
@@ -278,16 +285,12 @@ def run_untraced(steps: Steps, state: list[Any], n: int | None, goes_on: Callabl
 
 
 def run_forward_mode(
-    steps: Steps,
-    leaves: list[Any],
-    xs: list[Any] | None,
-    n: int | None,
-    goes_on: Callable[[int, list[Any]], bool],
-) -> list[Any]:
+    steps: Steps, leaves: list[Any], xs: list[Any] | None, n: int | None, goes_on: Callable[[int, list[Any]], bool],
+) -> list[Any]:  # fmt: skip
     """Run the loop on handles of a forward trace: nothing of a step is held once the next has run."""
     tape = steps.enclosing
     assert tape is not None  # the forward trace
-    state, ys, k = [_movable(leaf, tape) for leaf in leaves], [], 0
+    state, ys, k = [movable(leaf, tape) for leaf in leaves], [], 0
     steps.ledger.sweeps(n)
     try:
         while k < n if n is not None else goes_on(k, [plain_value(leaf) for leaf in state]):
@@ -296,19 +299,12 @@ def run_forward_mode(
             steps.require_same_specs([value_for(h, tape) for h in before], [value_for(h, tape) for h in state], k)
             ys.append([twin_of(leaf) for leaf in y])
             seen = {id(h): h for h in before}
-            state = [h if seen.pop(id(h), None) is not None else _movable(h, tape) for h in state]
+            state = [h if seen.pop(id(h), None) is not None else movable(h, tape) for h in state]
             k += 1
             steps.ledger.n_forward += 1
     finally:
         steps.ledger.rests()
     return [*state, *(np.stack(column) for column in zip(*ys, strict=True))]
-
-
-def _movable(leaf: Any, tape: Tape) -> Any:
-    """A leaf of the state that a body may write to: a plain array becomes a buffer of the trace."""
-    if isinstance(leaf, np.ndarray) and carries_derivative(leaf):
-        return make(tape.kinds.buffer, twin_of(leaf), None, tape)
-    return freeze(leaf) if isinstance(leaf, Handle) and leaf._tape is tape else leaf
 
 
 def rerun_of(

@@ -20,7 +20,7 @@ from pullback.memory.reverse_sweep import Releasing
 from pullback.memory.working_bytes import Lifetimes
 from pullback.plain_programs.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
-from pullback.recording.copies import RETURNED, copy_kept, separate
+from pullback.recording.copies import RETURNED, copy_kept, own_leaf, separate
 from pullback.recording.crossing import by_value, present
 from pullback.recording.handles import Handle, active_id, is_foreign, resolve, twin_of
 from pullback.recording.tape import CAPTURED, REPLAYABLE, Tape
@@ -160,7 +160,7 @@ class Steps:
         for step in range(k, stop):
             new, y = call(step + lower, state[0], None)
             plain = y is None and type(new) is array and new.base is None and new.dtype is dtype and new.shape == shape
-            if plain and (getrefcount(new) <= HELD or new is state[0]):
+            if plain and new.flags.writeable and (getrefcount(new) <= HELD or new is state[0]):
                 if step >= told:
                     verifier.after(step, [new], [])
                 state[0] = new
@@ -347,10 +347,8 @@ class Steps:
 
 def value_for(leaf: Any, tape: Tape | None) -> Any:
     """What a leaf is within the steps of a loop in the trace ``tape``."""
-    if isinstance(leaf, Handle):
-        resolve(leaf)
-        if leaf._tape is tape:
-            return leaf._value
+    if isinstance(leaf, Handle) and resolve(leaf)._tape is tape:
+        return leaf._value
     return native(leaf)
 
 
@@ -371,7 +369,7 @@ def goes_on(before: list[Any], after: list[Any]) -> bool:
         if kind is not type(old):
             return False
         if kind is np.ndarray:
-            if new.base is not None or new.shape != old.shape or new.dtype != old.dtype:
+            if new.base is not None or not new.flags.writeable or new.shape != old.shape or new.dtype != old.dtype:
                 return False
         elif kind is not np.float64 and kind is not np.float32:
             return False
@@ -379,11 +377,12 @@ def goes_on(before: list[Any], after: list[Any]) -> bool:
 
 
 def as_before(before: list[Any], after: list[Any]) -> list[Any]:
-    """The leaves after a step; a Python float stays one: a tracer over it gives float64, which would promote float32
-    in a later step."""
+    """The leaves after a step, as the next may write to them; a Python float stays one: a tracer over it gives float64,
+    which would promote float32 in a later step."""
+    own = (type(new) is not np.ndarray or (new.base is None and new.flags.writeable) for new in after)
     return [
-        float(new) if type(old) is float and type(new) is np.float64 else new
-        for old, new in zip(before, after, strict=True)
+        float(new) if type(old) is float and type(new) is np.float64 else new if fine else own_leaf(new)
+        for old, new, fine in zip(before, after, own, strict=True)
     ]
 
 

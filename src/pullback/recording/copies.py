@@ -46,6 +46,21 @@ def faithful_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return copy
 
 
+def overlaps_itself(array: np.ndarray[Any, Any]) -> bool:
+    """Whether elements lie in each other's memory, as those of ``np.broadcast_to`` do: the array spans fewer bytes than
+    it has."""
+    reach = sum((n - 1) * abs(step) for n, step in zip(array.shape, array.strides, strict=True))
+    return array.size > 1 and reach + array.itemsize < array.nbytes
+
+
+def own_leaf(leaf: Any) -> Any:
+    """A leaf of a state as its body gets it, which may write to it: of an array that is read-only, or whose elements
+    lie in each other's memory, a copy."""
+    if type(leaf) is np.ndarray and overlaps_itself(leaf):
+        return leaf.copy()
+    return faithful_copy(leaf) if type(leaf) is np.ndarray and not leaf.flags.writeable else leaf
+
+
 def _compacted(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """An array of the shape, dtype and kind of layout of another one, uninitialised, with gaps of one element for
     gaps of any size."""

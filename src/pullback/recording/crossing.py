@@ -17,16 +17,18 @@ In the other direction ``raised`` makes a value one of a trace around, and ``by_
 has returned. A program without traces in traces asks none of this: whoever calls has seen a handle of another trace.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from pullback.recording.copies import own_leaf
 from pullback.recording.handles import (
     FROZEN,
     SHARED,
     Handle,
     freeze,
     lasting,
+    layout_of,
     make,
     over,
     read_only,
@@ -40,6 +42,7 @@ from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDI
 from pullback.rules.forms import special_form
 from pullback.words.call_sites import site_here
 from pullback.words.foreign import plain_array
+from pullback.words.specs import carries_derivative
 
 
 def present(x: Any, tape: Tape | None) -> Any:
@@ -104,6 +107,18 @@ def standing_for(x: Any) -> Any:
     """The value that a handle of a trace that is left alone stands for, to be read only; anything else as it is."""
     found = _left_value(x)
     return x if found is x else read_only(found)
+
+
+def movable(leaf: Any, tape: Tape) -> Any:
+    """A leaf that a body has returned in a forward trace, as the next step may write to it: a plain array becomes a
+    buffer of the trace."""
+    if isinstance(leaf, Handle):
+        value, moved = layout_of(leaf), cast("Any", leaf)
+        moved = moved if own_leaf(value) is value else moved.copy()
+        return freeze(moved) if moved._tape is tape else moved
+    leaf = own_leaf(leaf)
+    is_buffer = isinstance(leaf, np.ndarray) and carries_derivative(leaf)
+    return make(tape.kinds.buffer, twin_of(leaf), None, tape) if is_buffer else leaf
 
 
 def by_value(x: Any) -> Any:

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from pullback.backends.plans import Backend, Kernel
 from pullback.memory.ledger import Item
-from pullback.recording.copies import faithful, faithful_copy
+from pullback.recording.copies import faithful, faithful_copy, own_leaf
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
@@ -82,7 +82,7 @@ class Stage:
     returns_seeds: bool = field(default=False, init=False)
     """Whether the cotangents that the reverse gives are what it takes."""
     closed: bool = field(default=False, init=False)
-    """Whether the state that it returns has the types, shapes and dtypes of the one that entered."""
+    """Whether the state that it returns has the types, shapes and dtypes of the one that entered, and is its own."""
     repeats: bool = field(default=False, init=False)
     """The same, once numbers that NumPy has returned in the place of Python's are Python's again."""
 
@@ -180,6 +180,7 @@ def _stage_of(step: Recorded, backend: Backend | None, program: Program) -> Stag
         )
     )
     stage.closed, stage.repeats = _enters_again(step, step.returned), _enters_again(step, step.after)
+    stage.closed &= all(own_leaf(x) is x and not _is_of_others(x, step) for x in step.returned)
     del samples
     if backend is None:  # before the functions are tried: all values of a step are felt in memory
         forward.program.samples.clear()
@@ -213,6 +214,11 @@ def _apart(program: Program, parts: list[list[int]], given: list[Symbol]) -> lis
 
 def _share(one: Any, other: Any) -> bool:
     return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and bool(np.may_share_memory(one, other))
+
+
+def _is_of_others(returned: Any, step: Recorded) -> bool:
+    """Whether it is a captured value or a plain operand, which may be read-only in one step and not in another."""
+    return any(_share(returned, other) for other in (*(value for _, value in step.captured), *step.constants))
 
 
 def _enters_again(step: Recorded, leaves: list[Any]) -> bool:
