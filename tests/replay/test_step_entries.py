@@ -173,14 +173,14 @@ def test_a_second_pull_starts_again(program, staging):
 
 def patterns_of(program, n):
     held = []
-    original = pb.plain.plain_chain.PlainChain.finish
+    original = pb.plain_programs.plain_chain.PlainChain.finish
 
     def finish(chain):
         original(chain)
         held.append(len({id(pattern) for pattern in chain.entries.patterns}))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pb.plain.plain_chain.PlainChain, "finish", finish)
+        patch.setattr(pb.plain_programs.plain_chain.PlainChain, "finish", finish)
         pb.grad(lambda x: program(x, n), policy=pb.Binomial(3))(np.linspace(0.3, 1.1, 5))
     return held[0]
 

@@ -4,7 +4,7 @@ it may have caught what they made an error."""
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,7 @@ def warnings_are_errors() -> bool:
 def _called_again(call: Callable[..., Any], name: str, state: Any) -> Callable[..., Any]:
     """A body for re-runs, called in that error state, or of None in the one in force."""
 
+    @wraps(call)
     def called(k: Any, carry: Any, x: Any) -> Any:
         before = error_state()
         if state is not None:

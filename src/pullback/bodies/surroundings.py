@@ -241,7 +241,9 @@ class Randomness:
         """The states now."""
         if not self._untouched():
             # Users of the legacy generator must be replayed too.
-            self.seen_bits, self.seen = self._seen_now(), np.random.get_state(legacy=False)  # noqa: NPY002
+            bits, now = self._seen_now(), np.random.get_state(legacy=False)  # noqa: NPY002
+            if bits is None or bits != self.seen_bits or _kept_normal(now) != _kept_normal(self.seen):
+                self.seen_bits, self.seen = bits, now
         return (self.seen, *map(_state, self.generators)) if self.generators else (self.seen,)
 
     def restore(self, states: tuple[Any, ...]) -> None:
@@ -306,6 +308,11 @@ class Randomness:
             self.memory = _characters(known).from_address(bits.ctypes.state_address) if known else None
             self.bits = bits  # which keeps the memory
         return self.memory
+
+
+def _kept_normal(state: Any) -> tuple[Any, Any]:
+    """The second of a pair of normal numbers, if one is kept for the next call."""
+    return state["has_gauss"], state["gauss"]
 
 
 @cache

@@ -79,15 +79,15 @@ def fori_loop(
     >>> pb.grad(last)(np.array([0.0, 0.1])).round(3).tolist()
     [13780.612, 0.016]
     """
-    lower, upper = whole("fori_loop: lower", lower), whole("fori_loop: upper", upper)
-    loop = LoopCall("fori_loop", policy, verify, staging, threads, progress, lower)
+    loop = LoopCall("fori_loop", policy, verify, staging, threads, progress)
     frozen, effects = loop.frozen(body), Effects()
+    loop.lower, upper = whole("fori_loop: lower", lower), whole("fori_loop: upper", upper)
 
     def step_of_loop(k: Any, carry: Any, _: Any) -> tuple[Any, Any]:
         effects.runs += 1
         return frozen(k, carry), None
 
-    return loop.run(step_of_loop, init, max(0, upper - lower))[0]
+    return loop.run(step_of_loop, init, max(0, upper - loop.lower))[0]
 
 
 @public

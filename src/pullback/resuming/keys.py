@@ -17,6 +17,7 @@ from xxhash import xxh3_128_hexdigest
 
 from pullback.bodies.reachable import GENERATORS, Reachable
 from pullback.recording.handles import Handle, plain_value
+from pullback.resuming.loop_contents import cells_of
 from pullback.resuming.plain_values import encoded
 from pullback.words.digests import digest
 from pullback.words.errors import ResumeError
@@ -86,7 +87,7 @@ def digests_of(values: Any) -> list[str]:
 
 def _functions(call: Any) -> Iterator[tuple[str, Any]]:
     """The functions of the user's that run a step, and what else the step closes over."""
-    for name, cell in zip(call.__code__.co_freevars, call.__closure__ or (), strict=True):
+    for name, cell in cells_of(call):
         if name != "effects":
             content = cell.cell_contents
             yield getattr(content, "__name__", name), content

@@ -5,7 +5,8 @@ A ``record`` is a :class:`~pullback.loops.loop_record.LoopRecord`, ``told`` the 
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from inspect import unwrap
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,15 @@ from pullback.resuming.plain_values import decoded, encoded
 from pullback.words.errors import ResumeError
 
 
+def cells_of(call: Any) -> Iterator[tuple[str, Any]]:
+    """What the function that runs the steps of a loop closes over, in its first run or in another one."""
+    step = unwrap(call)
+    return zip(step.__code__.co_freevars, step.__closure__ or (), strict=True)
+
+
 def effects_of(call: Any) -> Any:
     """What the effects of a loop have given, from the function that runs its steps."""
-    cells = dict(zip(call.__code__.co_freevars, call.__closure__, strict=True))
-    return cells["effects"].cell_contents
+    return dict(cells_of(call))["effects"].cell_contents
 
 
 def told_effects(call: Any) -> Any:
