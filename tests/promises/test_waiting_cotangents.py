@@ -1,4 +1,4 @@
-"""Cotangents that wait for values from before a loop while it is reversed: booked, and foreseen by a plan."""
+"""Cotangents that wait for values from before a loop while it is reversed: booked, foreseen, and left free."""
 
 import gc
 import tracemalloc
@@ -73,3 +73,21 @@ def test_what_waits_is_booked_and_foreseen(uses, n_loops, policy):
     assert (plan.peak_bytes, plan.bytes_by_reason) == (report.peak_bytes, report.bytes_by_reason)
     early = 1 + sum(captured for _, captured in uses)  # the loop's own are booked before they have come
     assert report.peak_bytes - early * ARRAY <= most <= report.peak_bytes + 5 * ARRAY
+
+
+def test_a_budget_leaves_room_for_what_waits():
+    def f(x):
+        outside = [x * (1.0 + k) for k in range(20)]
+        u = sum(np.sin(v) for v in outside)  # records hold these, and after the loop their cotangents come besides
+        u = pb.fori_loop(0, 60, lambda k, u: np.tanh(u) * 1.1, u)
+        for v in outside:
+            u = u + 0.3 * v
+        return np.sum(u * u)
+
+    for n_arrays in (60, 80):
+        policy = pb.Budget(n_arrays * ARRAY)
+        seen(f, policy)
+        report, most = seen(f, policy)
+        plan = pb.plan(f, X, policy=policy)
+        assert (plan.peak_bytes, plan.n_forward) == (report.peak_bytes, report.n_forward)
+        assert most <= n_arrays * ARRAY

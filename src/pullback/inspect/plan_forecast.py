@@ -157,6 +157,8 @@ class Trial:
     def _reverse(self, runs: dict[int, Forecast], ledger: Ledger) -> list[tuple[int, int]]:
         """The reverse pass on names; the forward steps in it by the number of each loop that is reversed."""
         found = []
+        for lender in reversed(ledger.lenders):
+            lender.foresees()
         for k, loop in reversed(list(enumerate(self.loops))):
             before = ledger.n_forward
             if id(loop) in self.reached:

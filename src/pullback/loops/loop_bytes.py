@@ -106,7 +106,8 @@ def may_lend(record: Any, run: Any, chain: Any) -> None:
     ):
         from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
 
-        lender = Lender(run, chain, sizes_of(record), partial(_book_kept, run), record.chain.steps.enclosing)
+        told, tape = partial(_book_kept, run), record.chain.steps.enclosing
+        lender = Lender(run, chain, sizes_of(record), told, tape, *record.variables)
         chain.store.ledger.lenders.append(lender)
 
 
@@ -258,7 +259,9 @@ def bytes_besides(record: Any) -> int:
         if steps.enclosing is not None and steps.enclosing.mode == REPLAYABLE:
             begins = value_items([*record.chain.state, *record.chain.start, *(steps.xs or ())], "snapshot")
             known = {key for key, _, _ in (*captured, *begins)}
-            held += steps.enclosing.governor.bytes_beside(known, len(records))
+            governor = steps.enclosing.governor
+            record.variables = governor.alive(len(records)), governor.bytes_beside(known, len(records))
+            held += record.variables[1]
         record.working = working_bytes(record)
         record.besides = held + record.working + (record.needed.of_state if record.chain.start else 0)
     besides: int = record.besides

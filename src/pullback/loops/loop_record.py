@@ -94,6 +94,8 @@ class LoopRecord:
     carry's, those of the captured values, of ``xs`` and of the stacked outputs."""
     waiting: list[Item] | None = field(default=None, init=False)
     """As a plan knows them: the cotangents that wait for values from before the loop; None of a loop in a step."""
+    variables: tuple[dict[int, int], int] = field(default=({}, 0), init=False)
+    """What variables of the program had when it began: by id, and of the bytes ``besides``."""
     booked: list[Item] = field(factory=list, init=False)
     """What another reverse pass would begin from."""
     besides: int | None = field(default=None, init=False)
@@ -308,8 +310,9 @@ class LoopRecord:
                     if self.surroundings is not None:
                         self.surroundings.try_out(self._trials())
                     self.journal = self.journal and self.journal.again()
-                    goes_again(self)
-                    self._go_forward()
+                    with ledger.holding(waiting_items(self, seeds, sweeps)):
+                        goes_again(self)
+                        self._go_forward()
                     chain.state = []
                 self.fresh = False
                 held = [*waiting_items(self, seeds, sweeps), *own_items(self, len(sweeps))]

@@ -14,6 +14,7 @@ from attrs import define, field
 from pullback.choosing.agreement import agreed
 from pullback.memory.executor import carry_out
 from pullback.optimal_schedules.unified import forward_steps
+from pullback.rules.forms import FORMS
 from pullback.scheduling.actions import MEMORY, Delete, Save
 from pullback.words.errors import BudgetError
 
@@ -53,6 +54,16 @@ class Lender:
     """A function that is called when something has been let go of."""
     tape: Any = None
     """The tape of the program which the loop stands in."""
+    alive: dict[int, int] = field(factory=dict)
+    """The bytes of values from before it that variables had when it began, by their ids."""
+    variable_bytes: int = 0
+    """Of what its schedule leaves free, what these have that nobody else held."""
+    reserved_first: int = field(init=False)
+    """What its schedule left free when its forward pass was over."""
+    place: int = field(init=False)
+    """That of its record on the tape."""
+    waiting: int = field(default=0, init=False)
+    """What cotangents of these take at most while it is reversed."""
     snapshots: list[int] = field(init=False)
     level: int = field(default=0, init=False)
     levels: list[Level] = field(init=False)
@@ -93,6 +104,8 @@ class Lender:
                 self.levels.append(Level(nbytes, self._steps(stop, min(count, most)), stop, count))
         self.own = self.chain.store.ledger.total - policy.begun
         self.outside = self._outside() - self.own
+        self.reserved_first = int(self.run.schedule.policy.reserved)
+        self.place = 0 if self.tape is None else len(self.tape.records)
 
     def _steps(self, stop: int, count: int) -> int:
         """What is run where ``count`` snapshots and the tapes from ``stop`` on are left."""
@@ -146,7 +159,8 @@ class Lender:
         more = self._outside() - self.outside
         if self.tape is not None and self.tape.repeatable:
             more = beyond_result(more, self.sizes["state_bytes"])
-        return int(self.run.schedule.policy.reserved) + more
+        # Of a variable that nobody else holds the cotangent takes the place of its value, which is needed no more.
+        return self.reserved_first + more + max(0, self.waiting - self.variable_bytes)
 
     @property
     def takes(self) -> int:
@@ -162,6 +176,15 @@ class Lender:
         return int(
             policy.reserving(self.reserved, start_held=policy.start_held).least(self.run.machine.n, **self.sizes)
         )
+
+    def foresees(self) -> None:
+        """The reverse pass begins: records after it tell which cotangents will wait, and it gives way to them now."""
+        if self.alive:
+            after = (record for record in self.tape.records[self.place + 1 :] if record is not None)
+            read = {ident for record in after for ident in FORMS[record[0]].ids(record)}
+            self.waiting = sum(nbytes for ident, nbytes in self.alive.items() if ident in read)
+            if self.waiting > self.variable_bytes:
+                self.returns()
 
     def returns(self) -> None:
         """The reverse pass comes to it: what others hold by now is left free, and what it holds gives way to that."""

@@ -211,6 +211,8 @@ class Releasing:
 
 def seeded(tape: Tape, outs: Sequence[Any], seeds: Sequence[Any]) -> Sweep:
     """The sweep that begins with these cotangents of the outputs."""
+    for lender in () if tape.ledger is None else reversed(tape.ledger.lenders):
+        lender.foresees()
     cts: list[Any] = [None] * len(tape.records)
     for out, seed in zip(outs, seeds, strict=True):
         if seed is not None and isinstance(out, Handle) and out._tape is tape and out._id is not None:

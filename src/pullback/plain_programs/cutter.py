@@ -46,6 +46,12 @@ class Cutter:
         self.produced = 0
         return True
 
+    def alive(self, before: int) -> dict[int, int]:
+        """The bytes of what handles stand for that was made before record ``before``, by id."""
+        handles = (reference() for reference in list(self.watched.values()))
+        ours = (h for h in handles if h is not None and h._id is not None and h._id < before)
+        return {h._id: nbytes_of(plain_value(h._value)) for h in ours}
+
     def bytes_beside(self, governor: Any, held: Collection[Hashable], before: int) -> int:
         """What handles have that were made before record ``before``, beside the buffers ``held``, those that are booked
         and those of the records: variables of the program that no pullback reads."""

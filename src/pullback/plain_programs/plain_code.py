@@ -175,6 +175,10 @@ class PlainCode(Governor):
         """What variables of the program have from before a record, and nobody else holds."""
         return self.cutter.bytes_beside(self, held, before) if self.cutter and self.counts else 0
 
+    def alive(self, before: int) -> dict[int, int]:
+        """The bytes of what variables of the program have from before a record, by id."""
+        return self.cutter.alive(before) if self.cutter and self.counts else {}
+
     def activated(self, handle: Any) -> None:
         """A handle stands for another value."""
         if self.lifetimes is not None:

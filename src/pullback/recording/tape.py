@@ -93,6 +93,10 @@ class Governor(Protocol):
         """What variables of the program have from before a record, beside the buffers ``held``."""
         return 0
 
+    def alive(self, before: int) -> dict[int, int]:  # noqa: ARG002 - as above
+        """The bytes of what variables of the program have from before a record, by id."""
+        return {}
+
     def returned(self, name: str, handle: Any) -> None:
         """A NumPy function that is made of several primitives has returned what the handle stands for."""
 
