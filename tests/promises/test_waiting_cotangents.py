@@ -64,6 +64,7 @@ def seen(f, policy):
 @example(uses=[("product", False)] * 8, n_loops=1, policy=pb.Binomial(2))
 @example(uses=[("product", True)] * 8, n_loops=2, policy=pb.SaveAll())
 @example(uses=[("same", False), ("sum", True), ("parts", False)], n_loops=2, policy=pb.Budget(60 * ARRAY))
+@example(uses=[("sum", False)] * 2, n_loops=1, policy=pb.SaveAll())
 @settings(max_examples=12, deadline=None)
 def test_what_waits_is_booked_and_foreseen(uses, n_loops, policy):
     f = program(uses, n_loops)

@@ -387,9 +387,10 @@ def waiting_items(record: Any, seeds: Sequence[Any], sweeps: Sequence[Sweep]) ->
 
 
 def _arrays(cts: Iterable[Any]) -> Iterator[Any]:
-    """The cotangents in lists of them; those of an operation with several outputs are one list."""
+    """The cotangents in lists of them; those of an operation with several outputs are one list. One number that stands
+    for all of an array, as a sum sends it, takes nothing."""
     for each in cts:
         if type(each) in (list, tuple):
             yield from _arrays(each)
-        elif each is not None:
+        elif any(getattr(each, "strides", ())):
             yield each
