@@ -118,6 +118,8 @@ def test_the_file_finds_its_neighbours(folder):
 
 
 def test_plan_tells_what_a_policy_holds_and_which_to_take(folder):
+    np.save("c.npy", np.linspace(0.5, 1.5, 1000))  # beside which Python's own objects are small
+    np.save("data.npy", np.ones(1000))
     text = run("plan", *FUNCTION, "--policy", "Binomial(3)").output
     assert text.startswith("Binomial(3): peak ")
     found = json.loads(run("plan", *FUNCTION, "--policy", "Binomial(3)", "--json").output)

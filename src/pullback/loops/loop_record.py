@@ -93,7 +93,7 @@ class LoopRecord:
     """What the cotangents of one seed that live from one action to the next take, at their primals' sizes: the
     carry's, those of the captured values, of ``xs`` and of the stacked outputs."""
     waiting: list[Item] | None = field(default=None, init=False)
-    """As a plan knows them: the cotangents that wait for values from before the loop; None of a loop in a step."""
+    """The cotangents that wait for values from before the loop, as a plan knows them; None for a loop in a step."""
     variables: tuple[dict[int, int], int] = field(default=({}, 0), init=False)
     """What variables of the program had when it began: by id, and of the bytes ``besides``."""
     booked: list[Item] = field(factory=list, init=False)

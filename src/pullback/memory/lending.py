@@ -57,11 +57,11 @@ class Lender:
     alive: dict[int, int] = field(factory=dict)
     """The bytes of values from before it that variables had when it began, by their ids."""
     variable_bytes: int = 0
-    """Of what its schedule leaves free, what these have that nobody else held."""
+    """The bytes of what its schedule leaves free that these have and nobody else held."""
     reserved_first: int = field(init=False)
     """What its schedule left free when its forward pass was over."""
     place: int = field(init=False)
-    """That of its record on the tape."""
+    """The place of its record on the tape."""
     waiting: int = field(default=0, init=False)
     """What cotangents of these take at most while it is reversed."""
     snapshots: list[int] = field(init=False)
