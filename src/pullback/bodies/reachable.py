@@ -16,8 +16,9 @@ import numpy as np
 from attrs import define, field, frozen
 
 from pullback.bodies.effects import EFFECT
-from pullback.recording.handles import Handle
+from pullback.recording.handles import Handle, is_lost, plain_value
 from pullback.words.plugins import COPIES
+from pullback.words.specs import buffer_of
 from pullback.words.undocumented import global_names
 
 MOST = 10_000
@@ -57,6 +58,8 @@ class Reachable:
     arrays: dict[int, tuple[str, Any]] = field(factory=dict)
     """The name and an array, or something that NumPy reads as one where it lies, by identity."""
     generators: dict[int, Any] = field(factory=dict)
+    values: set[int] = field(factory=set)
+    """The arrays behind traced values, by identity."""
     catches: bool = False
     """Whether one of the functions may catch an error."""
     told: Callable[[str, Any], None] | None = None
@@ -73,11 +76,17 @@ class Reachable:
             name, x = waiting.popleft()
             if self.told is not None:
                 self.told(name, x)
+            if isinstance(x, Handle) and not is_lost(x):
+                self._of_value(plain_value(x._value))
             if isinstance(x, _ATOMS) or id(x) in self._seen:
                 continue
             self._seen[id(x)] = x
             waiting.extend(self._within(name, x))
         return self
+
+    def _of_value(self, value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            self.values.add(id(buffer_of(value)))
 
     def _within(self, name: str, x: Any) -> Iterator[tuple[str, Any]]:
         """What can be reached from an object, which is noted for what it is."""

@@ -260,8 +260,9 @@ def bytes_besides(record: Any) -> int:
             begins = value_items([*record.chain.state, *record.chain.start, *(steps.xs or ())], "snapshot")
             known = {key for key, _, _ in (*captured, *begins)}
             governor = steps.enclosing.governor
-            record.variables = governor.alive(len(records)), governor.bytes_beside(known, len(records))
-            held += record.variables[1]
+            # What the body can reach stays, so its cotangent does not take its place.
+            record.variables = governor.alive(len(records)), governor.bytes_beside(known | record.kept, len(records))
+            held += governor.bytes_beside(known, len(records))
         record.working = working_bytes(record)
         record.besides = held + record.working + (record.needed.of_state if record.chain.start else 0)
     besides: int = record.besides

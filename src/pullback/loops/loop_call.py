@@ -81,6 +81,8 @@ class LoopCall:
     surroundings: Surroundings | None = field(default=None, init=False)
     reached: frozenset[int] = field(default=frozenset(), init=False)
     """The plain arrays that the body can reach, by ``id``."""
+    kept: frozenset[int] = field(default=frozenset(), init=False)
+    """Those behind traced values, which stay as long as the body does."""
     bound_handles: list[Any] = field(factory=list, init=False)
     """The handles that are bound in the surroundings, frozen."""
 
@@ -209,7 +211,7 @@ class LoopCall:
             condition,
         )  # fmt: skip
         record = LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering, self.surroundings)
-        record.own, record.reached = own, self.reached
+        record.own, record.reached, record.kept = own, self.reached, self.kept
         return record
 
     def _rows(self, xs: list[Any] | None) -> Any:
@@ -225,7 +227,7 @@ class LoopCall:
         where this is watched."""
         roots = [(getattr(f, "__name__", "body"), f) for f in self.functions]
         reachable = Reachable().walk(roots, self.made.lasting)
-        self.reached = frozenset(reachable.arrays)
+        self.reached, self.kept = frozenset(reachable.arrays), frozenset(reachable.values)
         catches = reachable.catches and warnings_are_errors()  # a stage warns when the body is over
         self.staging = "off" if catches else self.staging
         inside = {id(leaf): leaf for leaf in leaves if isinstance(leaf, GENERATORS)}

@@ -73,7 +73,8 @@ class LoopRecord:
     share: Any = field(default=None, init=False)
     """What a pool has given for the loop; closed when it is over."""
     reached: frozenset[int] = field(default=frozenset(), init=False)
-    """The plain arrays that the body can reach, by ``id``."""
+    """The plain arrays that the body can reach, by ``id``, and ``kept`` those behind traced values."""
+    kept: frozenset[int] = field(default=frozenset(), init=False)
     own: bool = field(default=False, init=False)
     """Whether the loop was given a policy of its own."""
     surroundings: Surroundings | None = None
