@@ -217,7 +217,8 @@ def form_for(
     key = (active, len(operands), held, exact)
     form: Form | None = prim.forms.get(key)
     if form is None:
-        form = prim.forms[key] = make_form(prim, active, len(operands), held, exact=exact, site=site)
+        # Of two threads that come first at once one makes the form of both: records are compared by its number.
+        form = prim.forms.setdefault(key, make_form(prim, active, len(operands), held, exact=exact, site=site))
     return form
 
 

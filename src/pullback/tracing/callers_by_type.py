@@ -94,7 +94,7 @@ def _plan(prim: Primitive, key: tuple[type, ...], kinds: Kinds) -> Plan | None:
     key_of_form = (active, len(key), frozenset[int](), False)
     if key_of_form not in prim.forms:
         try:
-            prim.forms[key_of_form] = make_form(prim, active, len(key), frozenset(), exact=False, site=0)
+            prim.forms.setdefault(key_of_form, make_form(prim, active, len(key), frozenset(), exact=False, site=0))
         except MissingRuleError:
             return None
     form = prim.forms[key_of_form]

@@ -101,7 +101,7 @@ def _exact_form(prim: Primitive, pattern: str) -> Any:
     active = tuple(k for k, bit in enumerate(pattern) if bit == "1")
     key = (active, len(pattern), frozenset[int](), True)
     if key not in prim.forms:
-        prim.forms[key] = make_form(prim, active, len(pattern), frozenset(), exact=True, site=-1)
+        prim.forms.setdefault(key, make_form(prim, active, len(pattern), frozenset(), exact=True, site=-1))
     return prim.forms[key]
 
 
