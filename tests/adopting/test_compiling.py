@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 
-numba = pytest.importorskip("numba")
+numba = pytest.importorskip("numba", reason="numba is not installed")
 
 TEXT = """
 import numba

@@ -47,7 +47,7 @@ def f():
 
 
 def test_a_plugin_stands_for_what_it_brings_and_the_rest_is_plain(tmp_path, brought):
-    linalg = pytest.importorskip("scipy.linalg")
+    linalg = pytest.importorskip("scipy.linalg", reason="its functions are what is called")
     (tmp_path / "with_brought_scipy.py").write_text(TEXT)
     ours, one, other, det, gamma, quad = pb.adopt(tmp_path / "with_brought_scipy.py").f()
     assert ours == ("ours", 3)

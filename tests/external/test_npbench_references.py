@@ -131,7 +131,7 @@ def dace_for(source):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem.removesuffix("_test"))
 def test_a_gradient_is_the_one_expected(path, monkeypatch):
-    pytest.importorskip("jax")
+    pytest.importorskip("jax", reason="the references are jax programs")
     for name, module in dace_for(path.read_text(encoding="utf-8")).items():
         monkeypatch.setitem(sys.modules, name, module)
     copy = pb.adopt(path)

@@ -19,7 +19,8 @@ def test_what_cannot_be_sent_is_named_with_a_remedy(monkeypatch):
 
 
 def test_who_sends_by_value_refuses_less(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cloudpickle", pytest.importorskip("cloudpickle"))
+    cloudpickle = pytest.importorskip("cloudpickle", reason="cloudpickle is not installed")
+    monkeypatch.setitem(sys.modules, "cloudpickle", cloudpickle)
     faults = unsendable({"f": lambda x: x, "item 3": threading.Lock()})
     assert faults.startswith("item 3 cannot")
 
