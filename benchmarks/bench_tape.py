@@ -16,7 +16,7 @@ import numpy as np
 from harness import arguments, compare, one_thread, print_table, write_json
 
 import pullback as pb
-from pullback.memory.in_force import tracing
+from pullback.memory.in_force import Tracing
 from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.recorder import INPUT
 from pullback.recording.tape import Tape
@@ -34,7 +34,7 @@ def chain(x: Any, n: int) -> Any:
 def taped(n: int) -> Tape:
     """The tape of the chain."""
     tape = Tape(1, KINDS)
-    with tracing(tape):
+    with Tracing(tape):
         x = open_input(tape, np.float64(0.5))
         tape.n_inputs = 1
         chain(x, n)

@@ -14,7 +14,7 @@ from tests.programs.stages import programs
 import pullback as pb
 from pullback.inspect.seconds import StepSeconds
 from pullback.planning import advice as advice_of_loops
-from pullback.planning.advices import Advice
+from pullback.planning.advice import Advice
 from pullback.scheduling.actions import Load, Save
 
 X, LARGE = np.linspace(0.1, 2.0, 100), np.linspace(0.1, 2.0, 10_000)

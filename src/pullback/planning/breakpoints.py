@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 
 from pullback.choosing.auto import Auto
 from pullback.inspect.plan_forecast import LoopSchedule, Plan, measured, tried
-from pullback.planning.advice import Loops
+from pullback.planning.advice_from_forecasts import Loops
 from pullback.policies.budget import Budget
 from pullback.policies.save_all import SaveAll
 from pullback.watching.parts import Tell, silent

@@ -8,7 +8,7 @@ from attrs import frozen
 from pullback.inspect.plan_forecast import Plan
 from pullback.inspect.tables import Column, Table
 from pullback.memory.ledger import mib
-from pullback.planning.advices import seconds_of_plan
+from pullback.planning.advice import seconds_of_plan
 from pullback.policies.base import MemoryPolicy
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import BudgetError

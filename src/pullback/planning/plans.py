@@ -8,9 +8,9 @@ from attrs import evolve
 from pullback.inspect.plan_forecast import Plan, forecast_of, measured
 from pullback.inspect.seconds import SHORT
 from pullback.memory.in_force import policy_in_force
-from pullback.planning.advice import advise, seconds_of
-from pullback.planning.advices import Advice
-from pullback.planning.runs import save_all_within
+from pullback.planning.advice import Advice
+from pullback.planning.advice_from_forecasts import advise, seconds_of
+from pullback.planning.advice_from_runs import save_all_within
 from pullback.planning.shapes import advice_of_shapes, plan_of_shapes
 from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll

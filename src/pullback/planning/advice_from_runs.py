@@ -13,7 +13,7 @@ from attrs import define, evolve, field
 from pullback.choosing.auto import Auto
 from pullback.inspect.plan_forecast import Plan, measured
 from pullback.inspect.seconds import SHORT
-from pullback.planning.advices import AS_FAST, Advice, advice_of, best_of, seconds_of_plan, too_little
+from pullback.planning.advice import AS_FAST, Advice, advice_of, best_of, seconds_of_plan, too_little
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget
