@@ -181,10 +181,12 @@ def test_rooms_agree_on_who_imports_whom() -> None:
     )
 
 
-def test_imports_stay_within_what_rooms_say() -> None:
-    files, faults = package_files(), []
+def test_imports_are_what_rooms_say() -> None:
+    """No import goes to a room that is not said, and to each room that is said goes one."""
+    files, faults, met = package_files(), [], set()
     for importer, imported, line in arrows():
         here, there = room_of(importer), room_of(imported)
+        met.add((here, there))
         if imported not in files:
             faults.append(f"{at(files[importer], line)} imports {imported}, which is no module of the package")
         elif here is None or here == there or (assembles(here) and str(there).startswith((f"{here}.", "rules"))):
@@ -194,6 +196,8 @@ def test_imports_stay_within_what_rooms_say() -> None:
         elif there not in said(here, "May import"):
             faults.append(f"{at(files[importer], line)} {importer} imports {imported}: {here} may not import {there}")
     report(faults, "imports point down: move the shared part to a lower room, or hand it in as an argument")
+    pairs = {(room, other) for room in rooms() for other in said(room, "May import")}
+    report(sorted(f"{room} may import {other}, and does not" for room, other in pairs - met), "take it off both lists")
 
 
 def defined(module: str) -> set[str]:

@@ -13,7 +13,7 @@ from tests.programs.stages import programs
 
 import pullback as pb
 from pullback.inspect.seconds import StepSeconds
-from pullback.planning import advice as advice_of_loops
+from pullback.planning import advice_from_forecasts
 from pullback.planning.advice import Advice
 from pullback.scheduling.actions import Load, Save
 
@@ -58,7 +58,7 @@ def require_true(f, x, advice):
 @pytest.fixture
 def slow_steps(monkeypatch):
     """Every step takes a second, whatever the machine does."""
-    monkeypatch.setattr(advice_of_loops, "step_seconds", lambda _: StepSeconds(1.0, 1.0, 1.0))
+    monkeypatch.setattr(advice_from_forecasts, "step_seconds", lambda _: StepSeconds(1.0, 1.0, 1.0))
 
 
 @pytest.mark.usefixtures("slow_steps")

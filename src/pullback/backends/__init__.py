@@ -5,8 +5,8 @@ A backend is a function ``arrange(plan)``, found through the entry-point group `
 which are made as NumPy makes them, and :class:`Kernel` objects, each in the place of several calls.
 docs/backends.md shows one.
 
-May import: words.
-May be imported by: statements, staging, staged_replay, plain_programs, staged_pulls.
+May import: nothing of the package.
+May be imported by: statements, staging, staged_replay, staged_pulls.
 """
 
 from pullback.backends.plans import Backend as Backend

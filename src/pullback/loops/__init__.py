@@ -1,6 +1,6 @@
 """Steps under a policy: scan, fori_loop and while_loop.
 
-May import: watching, words, rules, scheduling, policies, choosing, recording, memory, tracing, bodies, shadow,
-staging, replay, staged_replay, plain_programs.
-May be imported by: resuming, transforms, solving, testing.policies, inspect, planning, demos, the public faces.
+May import: watching, words, rules, scheduling, policies, choosing, recording, memory, tracing, bodies, shadow, staging,
+replay, plain_programs.
+May be imported by: resuming, solving, testing.policies, inspect, demos, the public faces.
 """

@@ -1,6 +1,6 @@
 """Schedules: actions, the state machine that accepts them, the simulator that counts them, the diagram.
 
 May import: words.
-May be imported by: watching, policies, choosing, stores, memory, plain_programs, staged_marks, loops, resuming,
-pictures, testing.policies, inspect, planning, commands, the public faces.
+May be imported by: watching, policies, choosing, memory, plain_programs, staged_marks, loops, resuming, pictures,
+testing.policies, inspect, planning, the public faces.
 """

@@ -1,6 +1,6 @@
 """Where entries of a schedule are stored other than by reference: disk, any fsspec URL, compressed memory.
 
-May import: words, scheduling, policies, recording.
+May import: words, policies, recording.
 May be imported by: memory, resuming, the public faces.
 """
 

@@ -1,7 +1,7 @@
 """grad, vjp, jvp and what is built on them: Jacobians, Hessians, products with them, marks.
 
 May import: watching, words, travelling, rules, policies, recording, memory, tracing, replay, plain_programs,
-staged_functions, nested_derivatives, staged_marks, staged_pulls, loops.
-May be imported by: sparsity, solving, scaling, testing.gradients, testing.primitives, testing.policies, inspect,
-planning, reports, demos, commands, the public faces.
+staged_functions, nested_derivatives, staged_marks, staged_pulls.
+May be imported by: sparsity, solving, scaling, testing.gradients, testing.policies, inspect, planning, reports, demos,
+commands, the public faces.
 """
