@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from pullback import backends, scaling, schedules, stores, testing
     from pullback import numpy as numpy
     from pullback.adopting.adoption import adopt
-    from pullback.bodies.effects import effect
+    from pullback.bodies.effect_functions import effect
     from pullback.choosing.budget_pool import BudgetPool
     from pullback.inspect.dependency_table import dependencies
     from pullback.inspect.graph_of_tape import record
@@ -108,7 +108,7 @@ else:
         "custom_linear_solve": "pullback.solving.implicit_derivative",
         "custom_root": "pullback.solving.roots_and_fixed_points",
         "dependencies": "pullback.inspect.dependency_table",
-        "effect": "pullback.bodies.effects",
+        "effect": "pullback.bodies.effect_functions",
         "elementwise_grad": "pullback.transforms.elementwise_derivative",
         "explain_stage": "pullback.staged_marks.stage_texts",
         "fixed_point": "pullback.solving.roots_and_fixed_points",

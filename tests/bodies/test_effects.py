@@ -115,7 +115,43 @@ def in_staged(x, tell):
     return u
 
 
-PROGRAMS = (fori, scanned, waiting, asked, nested, marked, loop_in_marked, checkpointed, unmarked, in_staged)
+def effects_in_effects(x, tell):
+    @pb.effect
+    def both(k):
+        tell(k, "first")
+        pb.grad(lambda w: pb.fori_loop(0, 2, lambda j, v: (tell(k, j), v * w)[1], w), policy=pb.Recompute())(2.0)
+
+    def body(k, u):
+        if k % 4 != 1:
+            both(k)
+        tell(k, u)
+        return np.sin(u) * x
+
+    return pb.fori_loop(0, 21, body, x)
+
+
+def errors_that_are_caught(x, tell):
+    @pb.effect
+    def write(k):
+        tell(k)
+        if k % 3 == 0:
+            raise OSError(28, "full")
+
+    def body(k, u):
+        try:
+            write(k)
+        except OSError as error:
+            u = u * (0.5 if error.errno == 28 else 0.0)
+        tell(k, u)
+        return np.sin(u) * x
+
+    return pb.fori_loop(0, 21, body, x)
+
+
+PROGRAMS = (
+    fori, scanned, waiting, asked, nested, marked, loop_in_marked, checkpointed, unmarked, in_staged,
+    effects_in_effects, errors_that_are_caught,
+)  # fmt: skip
 
 
 def told_by(program, run):

@@ -3,17 +3,22 @@
 import ast
 import subprocess
 import sys
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from operator import add, itemgetter, mul
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 
-from pullback.bodies.reachable import Reachable
-from pullback.resuming.keys import _Code
+import pullback as pb
+from pullback.resuming.keys import told_of
 
 PROGRAM = """
 import numpy as np
-from pullback.bodies.reachable import Reachable
-from pullback.resuming.keys import _Code
+from pullback.resuming.keys import told_of
 
 {blank}SETTINGS = {{"a": 1.5, "names": {{"x", "y", "z"}}, "w": np.arange(3.0)}}
 class Model:
@@ -24,9 +29,7 @@ def helper(u):
     return u + {constant}
 def body(k, u, model=Model()):
     return [helper(x) for x in model.step(u)], SETTINGS
-code = _Code()
-Reachable(told=code.tell).walk([("body", body)])
-print(sorted(code.found.items()))
+print(sorted(told_of([("body", body)]).items()))
 """
 
 
@@ -51,13 +54,27 @@ def test_a_changed_function_is_named():
 
 
 def found(f):
-    code = _Code()
-    Reachable(told=code.tell).walk([("f", f)])
-    return code.found
+    return told_of([("f", f)])
 
 
 def with_content(content):
     return lambda k, u: (u, content)
+
+
+def with_rule(factor, *, forward=1.0):
+    """A primitive by whose rule the cotangent is ``factor`` times as large."""
+
+    @pb.primitive
+    def same(x):
+        return x * forward
+
+    same.vjp("x", fn=lambda ct: ct * factor)
+    return same
+
+
+class Switches:
+    def __init__(self, on):
+        self.on = on
 
 
 CONTENTS = [
@@ -77,6 +94,21 @@ CONTENTS = [
     (with_content(1), with_content(2)),
     (lambda u: u + 1, lambda u: u + 2),
     (lambda u: u in {1, 2}, lambda u: u in {1, 3}),
+    (lambda u, v: u, lambda u, *, v: u),
+    (np.sin, np.cos),
+    (abs, float),
+    (np.cumsum, np.cumprod),
+    (np.linalg, np.fft),
+    (partial(add, 2), partial(mul, 2)),
+    (partial(np.add, 2), partial(np.add, 3)),
+    (itemgetter(0), itemgetter(1)),
+    (Fraction(1, 3), Fraction(1, 4)),
+    (Decimal("0.1"), Decimal("0.2")),
+    (timedelta(1), timedelta(2)),
+    (MappingProxyType({"a": 1}), MappingProxyType({"a": 2})),
+    (Switches(on=True), Switches(on=False)),
+    (with_rule(1.0), with_rule(2.0)),
+    (with_rule(1.0), with_rule(1.0, forward=2.0)),
 ]
 
 

@@ -64,6 +64,8 @@ class Reachable:
     """Whether one of the functions may catch an error."""
     told: Callable[[str, Any], None] | None = None
     """Who hears of every object, numbers too, with its name."""
+    parts: Callable[[Any], Iterable[Any]] | None = None
+    """What tells an object of a library apart, where somebody wants to know."""
     _seen: dict[int, Any] = field(factory=dict)
     """Objects by identity; kept, so that no other object takes a number."""
 
@@ -156,6 +158,7 @@ class Reachable:
             held += [getattr(x, slot) for slot in slots]
             yield from ((name, value) for value in held if isinstance(value, np.ndarray | FunctionType))
             yield name, getattr(x, "__wrapped__", None)
+            yield from ((name, part) for part in (() if self.parts is None else self.parts(x)))
             return
         if isinstance(attributes, dict):
             self.places.append(_keyed(f"{name}.__dict__", attributes, None, f"{name}.{{}}".format))

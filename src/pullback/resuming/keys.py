@@ -7,8 +7,8 @@ import re
 import sys
 from array import array
 from collections import deque
-from collections.abc import Iterator
-from types import CodeType, FunctionType
+from collections.abc import Iterable, Iterator
+from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,13 @@ from pullback.bodies.reachable import GENERATORS, Reachable
 from pullback.recording.handles import Handle, plain_value
 from pullback.resuming.loop_contents import cells_of
 from pullback.resuming.plain_values import encoded
+from pullback.rules.declaration import Composite, Primitive
 from pullback.words.digests import digest
 from pullback.words.errors import ResumeError
 
 _PLAIN = (str, bytes, int, float, complex, type(None), type(...), np.generic, np.dtype, slice, range)
+_COPIED = sys.stdlib_module_names | {"numpy"}
+"""Packages of which it is known what copying an object does."""
 _GENERATOR = "the random generator"
 _SHORT = 60
 """Characters up to which a text stands for itself."""
@@ -52,8 +55,13 @@ def key_of(record: Any) -> dict[str, str]:
 
 def reached_by(call: Any) -> dict[str, str]:
     """What tells apart all that the function which runs a step can reach."""
+    return told_of(_functions(call))
+
+
+def told_of(roots: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """What tells apart all that can be reached from objects, each with a name."""
     code = _Code()
-    Reachable(told=code.tell).walk(_functions(call))
+    Reachable(told=code.tell, parts=_parts).walk(roots)
     return code.found
 
 
@@ -114,6 +122,26 @@ class _Code:
             self.found[name] = text
 
 
+def _parts(x: Any) -> Iterable[Any]:
+    """What tells apart an object of a library: the rules of a primitive, the items that a proxy shows, and of what
+    Python and NumPy copy by a call (a fraction, an ``itemgetter``) the arguments of that call."""
+    if isinstance(x, Primitive):
+        rules = [*x.jvps.values(), *(rule for alternatives in x.rules.values() for rule in alternatives)]
+        return [*(rule.fn for rule in rules), x.defaults]
+    if isinstance(x, Composite):
+        return [x.direct]
+    if isinstance(x, MappingProxyType):
+        return [dict(x)]
+    package = type(x).__module__.partition(".")[0]
+    if package == "itertools" or package not in _COPIED:  # an iterator moves on
+        return ()
+    try:
+        copied = x.__reduce_ex__(2)
+    except Exception:  # noqa: BLE001 - a lock, a file: it says in its own way that it is not copied
+        return ()
+    return copied[1] if isinstance(copied, tuple) and not any(copied[2:]) else ()
+
+
 def _kind(x: Any) -> str:
     if isinstance(x, FunctionType):
         return "the code of"
@@ -128,6 +156,10 @@ def _text(x: Any) -> str | None:
         return _short(f"{x!r}") if isinstance(x, str | bytes) else _content(x)
     if isinstance(x, np.ndarray | array | bytearray | memoryview):
         return _content(np.asarray(x))
+    if isinstance(x, ModuleType):
+        return x.__name__
+    if isinstance(x, type | BuiltinFunctionType | np.ufunc):
+        return f"{getattr(x, '__module__', '')}.{getattr(x, '__qualname__', x.__name__)}"
     if isinstance(x, FunctionType):
         return xxh3_128_hexdigest("\n".join(_of_code(x.__code__)).encode())
     if isinstance(x, np.random.Generator):
@@ -145,6 +177,7 @@ def _of_code(code: CodeType) -> Iterator[str]:
     """What code does, in words: without lines and names of files."""
     yield code.co_code.hex()
     yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags))
+    yield repr((code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_exceptiontable))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _of_code(constant)
