@@ -124,3 +124,46 @@ def test_a_write_after_a_loop_does_not_reach_what_it_holds(loop, write, staging)
             np.testing.assert_array_equal(pb.grad(f, policy=policy)(X), first)
         pull = pb.vjp(f, X)[1]
         np.testing.assert_array_equal(pull(1.0)[0], first)
+
+
+def plain_fori(x, other):
+    return pb.fori_loop(0, 3, lambda k, c: (c[0] * c[1], c[1] * 1.01), (x, other))[0]
+
+
+def plain_alone_in_one_step(x, other):
+    return pb.fori_loop(0, 1, lambda k, c: (c[0] * c[1], c[1]), (x, other))[0]
+
+
+def plain_while(x, other):
+    return pb.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * c[2], c[2] * 1.01), (0, x, other))[1]
+
+
+def plain_scan(x, other):
+    return pb.scan(lambda c, _: ((c[0] * c[1], c[1] * 1.01), None), (x, other), length=3)[0][0]
+
+
+def plain_view(x, other):
+    return pb.fori_loop(0, 3, lambda k, c: (c[0] * c[1], c[1] * 1.01), (x, other[::-1]))[0]
+
+
+PLAIN_LOOPS = (plain_fori, plain_alone_in_one_step, plain_while, plain_scan, plain_view)
+
+
+@pytest.mark.parametrize("staging", ["auto", "numpy", "off"])
+@pytest.mark.parametrize("loop", PLAIN_LOOPS)
+def test_a_plain_array_that_a_loop_begins_with_may_be_written_to_after_it(loop, staging):
+    def f(x, *, writes):
+        other = START.copy()
+        v = loop(x, other)
+        if writes:
+            other[:] = 7.0
+        return np.sum(v**3)
+
+    wanted = pb.grad(lambda x: f(x, writes=False))(X)
+    np.testing.assert_allclose(wanted, central(lambda x: f(x, writes=True), X), rtol=1e-5, atol=1e-8)
+    with pb.using(staging=staging):
+        for policy in POLICIES:
+            for _ in range(2):
+                np.testing.assert_array_equal(pb.grad(lambda x: f(x, writes=True), policy=policy)(X), wanted)
+        pull = pb.vjp(lambda x: f(x, writes=True), X)[1]
+        np.testing.assert_array_equal(pull(1.0)[0], wanted)

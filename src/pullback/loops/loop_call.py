@@ -199,15 +199,15 @@ class LoopCall:
             steps.staging = staged_steps(steps, self.body, self.n, self.staging, self.threads, proof)
         else:
             steps.within, policy = policy.within, policy.between.at_call()
-        state = [value_for(leaf, tape) for leaf in leaves]
+        # whoever has a plain array may write to it before the reverse pass
+        state = [value_for(x, tape) if isinstance(x, Handle) else twin_of(value_for(x, tape)) for x in leaves]
         for leaf in (*leaves, *(xs or ())):
             if isinstance(leaf, Handle):
                 freeze(leaf)  # steps hold what enters by reference: whoever writes to it from now on copies
-        copies = zip(leaves, state, strict=True)
-        start = [x if isinstance(leaf, Handle) else twin_of(x) for leaf, x in copies] if tape.repeatable else []
+        start = list(state) if tape.repeatable else []
         condition = None if self.condition is None else self._goes_on
         chain = LoopChain(
-            Store(steps.ledger, policy), steps, steps.verifier, self.randomness, list(start) or state, start,
+            Store(steps.ledger, policy), steps, steps.verifier, self.randomness, state, start,
             condition,
         )  # fmt: skip
         record = LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering, self.surroundings)
