@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from pullback.choosing.budget_pool import BudgetPool
     from pullback.inspect.dependency_table import dependencies
     from pullback.inspect.graph_of_tape import record
-    from pullback.inspect.profile_runs import profile
     from pullback.inspect.saved_values import saved
+    from pullback.inspect.stage_texts import explain_stage
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
     from pullback.planning.measured_curves import pareto
     from pullback.planning.plans import plan
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from pullback.policies.periodic import Periodic
     from pullback.policies.recompute import Recompute
     from pullback.policies.tiered import Tiered
+    from pullback.profiling.profile_runs import profile
     from pullback.resuming.sessions import resume
     from pullback.scaling.executors import over_executor
     from pullback.shapes_only.hollow_arrays import spec
@@ -87,7 +88,6 @@ if TYPE_CHECKING:
     from pullback.solving.structures_as_vectors import fun_and_grad, ravel
     from pullback.sparsity.sparse_jacobians import sparse_jacobian
     from pullback.staged_functions.staged_functions import staged
-    from pullback.staged_marks.stage_texts import explain_stage
     from pullback.transforms.elementwise_derivative import elementwise_grad
     from pullback.transforms.forward import jvp, linearize
     from pullback.transforms.jacobian_hessian_hvp import gauss_newton_product, hessian, hvp, jacobian
@@ -110,7 +110,7 @@ else:
         "dependencies": "pullback.inspect.dependency_table",
         "effect": "pullback.bodies.effect_functions",
         "elementwise_grad": "pullback.transforms.elementwise_derivative",
-        "explain_stage": "pullback.staged_marks.stage_texts",
+        "explain_stage": "pullback.inspect.stage_texts",
         "fixed_point": "pullback.solving.roots_and_fixed_points",
         "fori_loop": "pullback.loops.loop_functions",
         "fun_and_grad": "pullback.solving.structures_as_vectors",
@@ -125,7 +125,7 @@ else:
         "over_executor": "pullback.scaling.executors",
         "pareto": "pullback.planning.measured_curves",
         "plan": "pullback.planning.plans",
-        "profile": "pullback.inspect.profile_runs",
+        "profile": "pullback.profiling.profile_runs",
         "ravel": "pullback.solving.structures_as_vectors",
         "record": "pullback.inspect.graph_of_tape",
         "resume": "pullback.resuming.sessions",

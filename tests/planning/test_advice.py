@@ -12,9 +12,9 @@ from tests.programs.loops_and_marks import marked, plain, two_loops, unknown
 from tests.programs.stages import programs
 
 import pullback as pb
-from pullback.inspect.seconds import StepSeconds
 from pullback.planning import advice_from_forecasts
 from pullback.planning.advice import Advice
+from pullback.profiling.seconds import StepSeconds
 from pullback.scheduling.actions import Load, Save
 
 X, LARGE = np.linspace(0.1, 2.0, 100), np.linspace(0.1, 2.0, 10_000)

@@ -1,5 +1,5 @@
 """Loops of adopted code over numbers and slices, whose reverse is generated from their text: one record each.
 
 May import: words, rules, primitives.shared, recording, memory.
-May be imported by: staged_marks, adopting.
+May be imported by: adopting, inspect.
 """

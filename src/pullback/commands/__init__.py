@@ -1,6 +1,6 @@
 """The commands of the command line: demos, functions of yours, what is registered.
 
 May import: adopting, watching, shapes_only, words, rules, policies, choosing, memory, transforms, testing.gradients,
-testing.primitives, pictures, inspect, planning, reports, demos.
+testing.primitives, pictures, inspect, profiling, planning, reports, demos.
 May be imported by: the public faces.
 """

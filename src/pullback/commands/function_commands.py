@@ -26,14 +26,14 @@ from pullback.commands.shown import (
     show_json,
 )
 from pullback.inspect.graph_of_tape import record
-from pullback.inspect.profile_runs import profile
-from pullback.inspect.profile_table import Profile
 from pullback.inspect.saved_table import GROUPS
 from pullback.inspect.saved_values import saved
 from pullback.pictures.folded_graph import FOLDS
 from pullback.pictures.graph_drawing import SUFFIXES
 from pullback.planning.plans import plan
 from pullback.policies.base import MemoryPolicy
+from pullback.profiling.profile_runs import profile
+from pullback.profiling.profile_table import Profile
 from pullback.reports.contents import contents_of
 from pullback.reports.page import page_of, require_writable
 from pullback.shapes_only.hollow_arrays import has_spec

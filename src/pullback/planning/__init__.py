@@ -1,6 +1,6 @@
 """Which policy to take: forecasts of many from one run, in bytes and seconds.
 
 May import: watching, shapes_only, words, optimal_schedules, scheduling, policies, choosing, memory, transforms,
-inspect.
+inspect, profiling.
 May be imported by: reports, commands, the public faces.
 """

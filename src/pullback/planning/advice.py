@@ -4,9 +4,9 @@ from typing import Final
 
 from attrs import field, fields, frozen
 
-from pullback.inspect.plan_forecast import Plan
 from pullback.inspect.tables import Column, Table
 from pullback.memory.ledger import mib
+from pullback.profiling.plan_forecast import Plan
 from pullback.words.errors import BudgetError
 
 AS_FAST: Final = 1.02

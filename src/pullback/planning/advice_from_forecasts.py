@@ -13,8 +13,6 @@ import numpy as np
 from attrs import define, evolve, field
 
 from pullback.choosing.auto import Auto
-from pullback.inspect.plan_forecast import Plan, Trial, forecast_of, tried
-from pullback.inspect.seconds import SHORT, StepSeconds, step_seconds
 from pullback.planning.advice import AS_FAST, Advice, advice_of, best_of, seconds_of_plan, too_little
 from pullback.planning.advice_from_runs import of_runs
 from pullback.policies.base import MemoryPolicy
@@ -25,6 +23,8 @@ from pullback.policies.periodic import Periodic
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.policies.tiered import Tiered
+from pullback.profiling.plan_forecast import Plan, Trial, forecast_of, tried
+from pullback.profiling.seconds import SHORT, StepSeconds, step_seconds
 from pullback.scheduling.actions import DISK, Load, Save
 from pullback.words.errors import BudgetError, PolicyError
 

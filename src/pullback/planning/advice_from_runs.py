@@ -11,14 +11,14 @@ from typing import Any, Final
 from attrs import define, evolve, field
 
 from pullback.choosing.auto import Auto
-from pullback.inspect.plan_forecast import Plan, measured
-from pullback.inspect.seconds import SHORT
 from pullback.planning.advice import AS_FAST, Advice, advice_of, best_of, seconds_of_plan, too_little
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
+from pullback.profiling.plan_forecast import Plan, measured
+from pullback.profiling.seconds import SHORT
 from pullback.words.errors import BudgetError, PolicyError, PolicyWarning
 
 SLOTS: Final = (30, 10, 3, 2)

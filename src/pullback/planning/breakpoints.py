@@ -9,10 +9,10 @@ from typing import Any, Final
 from attrs import define, evolve, field
 
 from pullback.choosing.auto import Auto
-from pullback.inspect.plan_forecast import LoopSchedule, Plan, measured, tried
 from pullback.planning.advice_from_forecasts import Loops
 from pullback.policies.budget import Budget
 from pullback.policies.save_all import SaveAll
+from pullback.profiling.plan_forecast import LoopSchedule, Plan, measured, tried
 from pullback.watching.parts import Tell, silent
 from pullback.words.errors import BudgetError
 

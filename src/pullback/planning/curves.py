@@ -5,11 +5,11 @@ from typing import Any
 
 from attrs import frozen
 
-from pullback.inspect.plan_forecast import Plan
 from pullback.inspect.tables import Column, Table
 from pullback.memory.ledger import mib
 from pullback.planning.advice import seconds_of_plan
 from pullback.policies.base import MemoryPolicy
+from pullback.profiling.plan_forecast import Plan
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import BudgetError
 from pullback.words.optional_libraries import optional_library

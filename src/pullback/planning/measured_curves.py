@@ -5,9 +5,6 @@ from typing import Any, Final
 
 from attrs import define, evolve
 
-from pullback.inspect.plan_forecast import Plan, measured
-from pullback.inspect.profile_measurements import Program, Run, make_program, plain_seconds, run_once
-from pullback.inspect.seconds import Forecaster
 from pullback.memory.in_force import policy_in_force
 from pullback.planning.breakpoints import SECONDS, breakpoints, budgeted
 from pullback.planning.curves import Pareto, Point
@@ -15,6 +12,9 @@ from pullback.policies.base import MemoryPolicy, PolicyOrAuto
 from pullback.policies.budget import Budget
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
+from pullback.profiling.plan_forecast import Plan, measured
+from pullback.profiling.profile_measurements import Program, Run, make_program, plain_seconds, run_once
+from pullback.profiling.seconds import Forecaster
 from pullback.transforms.argnums import name_of
 from pullback.watching.parts import Tell, telling
 from pullback.watching.progress import in_words

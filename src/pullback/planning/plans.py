@@ -5,8 +5,6 @@ from typing import Any
 
 from attrs import evolve
 
-from pullback.inspect.plan_forecast import Plan, forecast_of, measured
-from pullback.inspect.seconds import SHORT
 from pullback.memory.in_force import policy_in_force
 from pullback.planning.advice import Advice
 from pullback.planning.advice_from_forecasts import advise, seconds_of
@@ -14,6 +12,8 @@ from pullback.planning.advice_from_runs import save_all_within
 from pullback.planning.shapes import advice_of_shapes, plan_of_shapes
 from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
+from pullback.profiling.plan_forecast import Plan, forecast_of, measured
+from pullback.profiling.seconds import SHORT
 from pullback.shapes_only.hollow_arrays import has_spec
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.call_sites import public

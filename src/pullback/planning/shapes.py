@@ -6,12 +6,12 @@ from typing import Any
 from attrs import evolve
 
 from pullback.choosing.auto import Auto
-from pullback.inspect.plan_forecast import Plan, forecast_of, measured, tried
 from pullback.planning.advice import Advice
 from pullback.planning.advice_from_forecasts import Loops
 from pullback.planning.advice_from_runs import of_runs
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
+from pullback.profiling.plan_forecast import Plan, forecast_of, measured, tried
 from pullback.shapes_only.hollow_arrays import shapes_alone
 
 

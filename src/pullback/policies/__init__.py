@@ -2,5 +2,5 @@
 
 May import: words, scheduling, optimal_schedules.
 May be imported by: choosing, stores, memory, plain_programs, loops, transforms, sparsity, solving, scaling,
-testing.policies, inspect, planning, reports, demos, commands, the public faces.
+testing.policies, inspect, profiling, planning, reports, demos, commands, the public faces.
 """

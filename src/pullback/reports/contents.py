@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.inspect.profile_measurements import Program, Watched, make_program
-from pullback.inspect.profile_runs import DEFAULT_POLICIES, profile
-from pullback.inspect.profile_table import Profile
 from pullback.inspect.saved_table import Saved
 from pullback.inspect.saved_values import saved
-from pullback.inspect.seconds import timeline_of
 from pullback.planning.measured_curves import pareto
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
+from pullback.profiling.profile_measurements import Program, Watched, make_program
+from pullback.profiling.profile_runs import DEFAULT_POLICIES, profile
+from pullback.profiling.profile_table import Profile
+from pullback.profiling.seconds import timeline_of
 from pullback.reports.sources import source_lines
 from pullback.transforms.argnums import name_of
 from pullback.watching.parts import Tell, silent

@@ -2,5 +2,5 @@
 
 May import: words.
 May be imported by: watching, policies, choosing, memory, plain_programs, staged_marks, loops, resuming, pictures,
-testing.policies, inspect, planning, the public faces.
+testing.policies, profiling, planning, the public faces.
 """

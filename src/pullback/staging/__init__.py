@@ -2,5 +2,5 @@
 
 May import: words, backends, rules, recording, primitives.selecting, memory, shadow, statements.
 May be imported by: accumulating_reverses, staged_replay, staged_functions, nested_derivatives, loops, staged_marks,
-staged_pulls.
+staged_pulls, inspect.
 """

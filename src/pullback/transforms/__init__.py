@@ -2,6 +2,6 @@
 
 May import: watching, words, travelling, rules, policies, recording, memory, tracing, replay, plain_programs,
 staged_functions, nested_derivatives, staged_marks, staged_pulls.
-May be imported by: sparsity, solving, scaling, testing.gradients, testing.policies, inspect, planning, reports, demos,
-commands, the public faces.
+May be imported by: sparsity, solving, scaling, testing.gradients, testing.policies, inspect, profiling, planning,
+reports, demos, commands, the public faces.
 """

@@ -6,6 +6,6 @@ stores, primitives.shared, primitives.shaping, primitives.elementwise, primitive
 primitives.curves, shapes_only, watching, memory, tracing, bodies, replay, exact_budget, shadow, staging,
 accumulating_reverses, staged_replay, plain_programs, staged_functions, nested_derivatives, loops, resuming,
 staged_pulls, staged_marks, transforms, sparsity, solving, scaling, testing.comparing, testing.gradients,
-testing.primitives, testing.policies, pictures, inspect, planning, reports, demos, commands, adopting, adopted_loops,
-the public faces.
+testing.primitives, testing.policies, pictures, inspect, profiling, planning, reports, demos, commands, adopting,
+adopted_loops, the public faces.
 """

@@ -1,5 +1,5 @@
 """Checks of the gradient of a function: against differences, against forward mode, by a Taylor test.
 
 May import: words, transforms, testing.comparing.
-May be imported by: testing.primitives, inspect, commands, the public faces.
+May be imported by: testing.primitives, profiling, commands, the public faces.
 """

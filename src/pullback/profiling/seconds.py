@@ -9,8 +9,6 @@ from typing import Any, Final
 import numpy as np
 from attrs import Factory, define, frozen
 
-from pullback.inspect.plan_forecast import Plan, Trial, forecast_of
-from pullback.inspect.profile_measurements import Program, seed_of
 from pullback.loops.loop_record import LoopRecord
 from pullback.loops.staged_step import Pass
 from pullback.memory.in_force import using
@@ -21,6 +19,8 @@ from pullback.memory.timeline import Timeline, timed
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.policies.tiered import Tiered
+from pullback.profiling.plan_forecast import Plan, Trial, forecast_of
+from pullback.profiling.profile_measurements import Program, seed_of
 from pullback.transforms.reverse import vjp
 from pullback.watching.phases import FORWARD, RECOMPUTE, REVERSE, PhaseLedger, Spent, in_phases
 from pullback.words.specs import carries_derivative

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.staged_marks.stage_texts import StageTexts
+from pullback.inspect.stage_texts import StageTexts
 from pullback.staging.shelf import forget
 
 

@@ -12,11 +12,11 @@ from attrs import asdict, evolve
 import pullback as pb
 from pullback.commands.command_line_inputs import load_function
 from pullback.inspect import profile_measurements as measuring
-from pullback.inspect.profile_measurements import peak_rss
-from pullback.inspect.profile_runs import profile
-from pullback.inspect.profile_table import Profile, Row
-from pullback.inspect.seconds import Phases
 from pullback.memory.ledger import mib
+from pullback.profiling.profile_measurements import peak_rss
+from pullback.profiling.profile_runs import profile
+from pullback.profiling.profile_table import Profile, Row
+from pullback.profiling.seconds import Phases
 from pullback.watching.phases import Spent
 from pullback.words.errors import PullbackError, StructureError
 

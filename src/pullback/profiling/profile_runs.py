@@ -8,8 +8,17 @@ from typing import Any, overload
 import numpy as np
 from attrs import define, evolve, field, frozen
 
-from pullback.inspect.profile_block import Watch
-from pullback.inspect.profile_measurements import (
+from pullback.inspect.saved_values import saved
+from pullback.memory.in_force import policy_in_force
+from pullback.memory.ledger import mib
+from pullback.policies.base import MemoryPolicy, PolicyOrAuto
+from pullback.policies.binomial import Binomial
+from pullback.policies.budget import Budget
+from pullback.policies.keep import KEEP, RECOMPUTE, Keep
+from pullback.policies.recompute import Recompute
+from pullback.policies.save_all import SaveAll
+from pullback.profiling.profile_block import Watch
+from pullback.profiling.profile_measurements import (
     DotProduct,
     Program,
     Run,
@@ -23,17 +32,8 @@ from pullback.inspect.profile_measurements import (
     taylor_rate,
     why_not_sent,
 )
-from pullback.inspect.profile_table import Profile, Row
-from pullback.inspect.saved_values import saved
-from pullback.inspect.seconds import SHORT, Forecaster, phases_of, timeline_of
-from pullback.memory.in_force import policy_in_force
-from pullback.memory.ledger import mib
-from pullback.policies.base import MemoryPolicy, PolicyOrAuto
-from pullback.policies.binomial import Binomial
-from pullback.policies.budget import Budget
-from pullback.policies.keep import KEEP, RECOMPUTE, Keep
-from pullback.policies.recompute import Recompute
-from pullback.policies.save_all import SaveAll
+from pullback.profiling.profile_table import Profile, Row
+from pullback.profiling.seconds import SHORT, Forecaster, phases_of, timeline_of
 from pullback.testing.comparing.bits import same_bits
 from pullback.transforms.argnums import name_of
 from pullback.watching.parts import Tell, telling
@@ -119,7 +119,7 @@ def profile(
 
     Returns
     -------
-    A :class:`Profile`, which prints as a table; for a block a :class:`pullback.inspect.profile_block.Watch`. A policy
+    A :class:`Profile`, which prints as a table; for a block a :class:`pullback.profiling.profile_block.Watch`. A policy
     that refuses the program, or under which it fails half way, has no row and is told with its reason in the notes
     (``refused``).
 

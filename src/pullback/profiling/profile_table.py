@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from attrs import asdict, evolve, field, frozen
 
-from pullback.inspect.profile_block import require_peak
-from pullback.inspect.seconds import Phases
 from pullback.inspect.tables import Column, Table
 from pullback.memory.in_force import policy_in_force
 from pullback.memory.ledger import mib
 from pullback.memory.timeline import Timeline
 from pullback.policies.base import PolicyOrAuto
+from pullback.profiling.profile_block import require_peak
+from pullback.profiling.seconds import Phases
 from pullback.words.errors import CheckError, PolicyError
 
 

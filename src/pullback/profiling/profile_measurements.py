@@ -268,7 +268,7 @@ def moved(x: Any, t: Any, v: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------------ RSS
 
 IN_CHILD = (
-    "import sys; from pullback.inspect.profile_measurements import measure_in_child; measure_in_child(sys.argv[1])"
+    "import sys; from pullback.profiling.profile_measurements import measure_in_child; measure_in_child(sys.argv[1])"
 )
 PAYLOAD, ANSWER = "program.pickle", "peak"
 

@@ -1,0 +1,6 @@
+"""What a gradient holds and takes: forecast from one run, measured under each policy, and both as one table.
+
+May import: words, scheduling, policies, recording, memory, watching, loops, transforms, testing.comparing,
+testing.gradients, inspect.
+May be imported by: planning, reports, demos, commands, the public faces.
+"""
