@@ -9,6 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pullback.choosing.agreement import Agreement
+from pullback.marks.checkpoints import checkpoint
+from pullback.marks.named_values import name
+from pullback.marks.step_marks import steps
+from pullback.marks.stopped_gradients import stop_gradient
 from pullback.memory.in_force import using
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
@@ -19,9 +23,7 @@ from pullback.rules.authoring import primitive
 from pullback.rules.catalogue import Registry, register, registry
 from pullback.rules.declaration import Composite, Primitive, composite
 from pullback.tracing.tracer import Tracer
-from pullback.transforms.adjoint_fields import name
 from pullback.transforms.reverse import grad, value_and_grad, vjp
-from pullback.transforms.stepping import checkpoint, steps, stop_gradient
 from pullback.words.errors import (
     AdoptionError,
     BudgetError,

@@ -1,5 +1,5 @@
 """Programs that show the library at work: a wave inversion, data assimilation, digits.
 
-May import: watching, words, policies, loops, transforms, scaling, inspect, profiling.
+May import: watching, words, policies, loops, marks, transforms, scaling, inspect, profiling.
 May be imported by: commands, the public faces.
 """

@@ -1,7 +1,7 @@
 """What people look at: graphs, saved values, dependencies, coverage, the text of stages.
 
 May import: staging, adopted_loops, replay, staged_replay, plain_programs, shapes_only, words, rules, staged_marks,
-pictures, policies, recording, primitives.shaping, primitives.elementwise, primitives.selecting, memory, tracing, loops,
-transforms, sparsity.
+marks, pictures, policies, recording, primitives.shaping, primitives.elementwise, primitives.selecting, memory, tracing,
+loops, transforms, sparsity.
 May be imported by: profiling, planning, reports, demos, commands, the public faces.
 """

@@ -16,6 +16,7 @@ import numpy as np
 
 from pullback.inspect.graph import Body, Graph, Node, Output, Slot, Steps, graph_from
 from pullback.loops.loop_record import LOOP, LoopRecord
+from pullback.marks.checkpoints import without_checkpoints
 from pullback.memory.ledger import Ledger, tape_holdings
 from pullback.pictures.adjoint_norms import with_adjoints
 from pullback.policies.save_all import SaveAll
@@ -32,7 +33,6 @@ from pullback.tracing.running import Traced
 from pullback.transforms.argnums import name_of
 from pullback.transforms.pulls import Pull
 from pullback.transforms.reverse import traced_under
-from pullback.transforms.stepping import without_checkpoints
 from pullback.words.call_sites import public, site_line
 from pullback.words.specs import ArraySpec, buffer_of, shared_spec, spec_of
 from pullback.words.structures import flatten, paths

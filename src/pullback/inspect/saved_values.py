@@ -17,6 +17,7 @@ from pullback.inspect.graph_of_tape import (
     whole_records,
 )
 from pullback.inspect.saved_table import Choice, Row, Saved
+from pullback.marks.named_values import BEGUN, PASSED
 from pullback.memory.in_force import policy_in_force
 from pullback.memory.ledger import Held, Ledger, tape_holdings
 from pullback.plain_programs.plain_snapshots import PlainSnapshots
@@ -30,7 +31,6 @@ from pullback.recording.tape import Tape
 from pullback.replay.step_entries import Operand
 from pullback.rules.forms import FORMS, Form
 from pullback.tracing.running import Traced
-from pullback.transforms.adjoint_fields import BEGUN, PASSED
 from pullback.transforms.argnums import name_of
 from pullback.words.call_sites import public, site_line, site_text
 from pullback.words.specs import buffer_of, shared_spec

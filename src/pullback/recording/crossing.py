@@ -34,9 +34,7 @@ from pullback.recording.handles import (
     read_only,
     resolve,
     root_of,
-    tape_of,
     twin_of,
-    value_now,
 )
 from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDING, Tape
 from pullback.rules.forms import special_form
@@ -132,18 +130,6 @@ def _left_value(x: Any) -> Any:
     while isinstance(x, Handle) and left_alone(x):
         x = freeze(x)._value
     return x
-
-
-def detached(x: Any) -> Any:
-    """A traced array without dependence on the inputs; scalars are given plain, and of a plain array a copy: a later
-    write to ``x`` shows in neither."""
-    if not isinstance(x, Handle):
-        return twin_of(x) if type(x) is np.ndarray else x
-    plain = value_now(x)
-    tape = tape_of((x,), "stop_gradient")
-    if tape.mode == PAUSED or not isinstance(plain, np.ndarray):
-        return plain
-    return make(tape.kinds.buffer, plain, None, tape, SHARED)
 
 
 def left_alone(handle: Any) -> bool:

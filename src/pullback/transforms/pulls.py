@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from threading import RLock
 from typing import Any
 
+from pullback.marks.named_values import Adjoints, Marks, adjoints, require_marked
 from pullback.memory.in_force import staging_in_force, watchers
 from pullback.memory.ledger import Ledger, Report, mib
 from pullback.memory.reverse_sweep import Releasing, Sweep, given_out, release_records, seeded
@@ -14,7 +15,6 @@ from pullback.plain_programs.functions_of_steps import sweep_held
 from pullback.recording.handles import Handle
 from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced
-from pullback.transforms.adjoint_fields import Adjoints, Marks, adjoints, require_marked
 from pullback.transforms.seed_checks import checked_seed, conjugate
 from pullback.travelling.made_functions import refuse
 from pullback.words.call_sites import public, site_text

@@ -8,13 +8,13 @@ import pytest
 from attrs import Factory, frozen
 
 import pullback.testing.policies.policy_check as module
+from pullback.marks.step_marks import steps
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.scheduling.actions import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.testing import check_policy
-from pullback.transforms.stepping import steps
 from pullback.words.errors import CheckError, PolicyError
 
 X = np.array([0.3, 0.8])

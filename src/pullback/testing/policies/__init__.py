@@ -1,5 +1,5 @@
 """Checks of a memory policy: its schedule, its bits, on programs of every kind.
 
-May import: words, scheduling, policies, loops, transforms, testing.comparing.
+May import: words, scheduling, policies, loops, marks, transforms, testing.comparing.
 May be imported by: the public faces.
 """

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from pullback.loops.loop_functions import fori_loop
-from pullback.transforms.stepping import steps
+from pullback.marks.step_marks import steps
 
 
 def string(n: int) -> Callable[..., Any]:

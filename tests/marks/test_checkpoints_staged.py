@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.marks import checkpoints
 from pullback.staged_replay import pattern_shelf
 from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
-from pullback.transforms import stepping
 
 X = np.array([0.3, -0.8, 0.9, 0.2])
 
@@ -17,7 +17,7 @@ X = np.array([0.3, -0.8, 0.9, 0.2])
 @pytest.fixture(autouse=True)
 def _anew():
     shelf.forget()
-    stepping._CALLS.clear()
+    checkpoints._CALLS.clear()
 
 
 def stages():
