@@ -11,7 +11,7 @@ from attrs import asdict, evolve
 
 import pullback as pb
 from pullback.commands.command_line_inputs import load_function
-from pullback.inspect import profile_measurements as measuring
+from pullback.profiling import profile_measurements as measuring
 from pullback.memory.ledger import mib
 from pullback.profiling.profile_measurements import peak_rss
 from pullback.profiling.profile_runs import profile

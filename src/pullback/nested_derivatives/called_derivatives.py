@@ -29,8 +29,8 @@ from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_valu
 from pullback.recording.recorder import hold
 from pullback.recording.tape import FORWARD, RECORDING, Tape
 from pullback.recording.traps import TRAPPED
-from pullback.staged_functions.entry_making import carried_gradient
 from pullback.staged_functions.known_functions import CARRIED, Kept, staged_of
+from pullback.staged_functions.shortcut_making import carried_gradient
 from pullback.staging.generated import errors_are_ordinary
 from pullback.staging.shelf import Recent
 from pullback.words.call_sites import site_here

@@ -26,9 +26,9 @@ from pullback.recording.recorder import INPUT
 from pullback.recording.tape import FORWARD, Tape
 from pullback.shadow.collective_pulls import draw
 from pullback.staged_functions.derivative_stages import exits_of
-from pullback.staged_functions.entry_making import carried
 from pullback.staged_functions.hot_runs import Ready
 from pullback.staged_functions.known_functions import behind
+from pullback.staged_functions.shortcut_making import carried
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.recorded_steps import require_equal
 from pullback.tracing.tracer import KINDS

@@ -41,7 +41,7 @@ from pullback.words.sameness import bits_held
 from pullback.words.specs import spec_of
 from pullback.words.structures import LEAF, LEAVES, unflatten
 
-MOST_ENTRIES = 64
+MOST_KINDS = 64
 """The most kinds of arguments of which anything is remembered."""
 _NUMBERS = frozenset((np.float64, np.float32))
 
@@ -272,7 +272,7 @@ def _known_of(known: Any, kind: Any, given: list[Any], program: Any) -> Derivati
     key = kind, *((type(x), x.shape, x.dtype, x.strides) for x in values)
     found: Derivatives | None = known.derivatives.get(key)
     if found is None:
-        if len(known.derivatives) >= MOST_ENTRIES:
+        if len(known.derivatives) >= MOST_KINDS:
             known.derivatives.clear()
         made: Program = program()
         found = known.derivatives[key] = Derivatives(made)

@@ -48,7 +48,7 @@ class Hot:
     itself: Any = field(default=None, init=False)
     """The gradient that users have, held weakly."""
     warm: Any = field(default=None, init=False)
-    """The entries of its own derivatives, and for a function that no decorator staged, of the gradient."""
+    """The shortcuts of its own derivatives, and for a function that no decorator staged, of the gradient."""
     first: list[Any] = field(factory=list, init=False)
     """The caller that the gradient asks first, once there is one."""
     calls_staged: bool | None = field(default=None, init=False)
@@ -111,7 +111,7 @@ class Hot:
         return found, named_as(self.f, self.learning) if found is None else self.f
 
     def entered(self, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
-        """What the entry of a warm call gives, in a tuple; None where there is none. See ``calls.entries``."""
+        """What the shortcut of a warm call gives, in a tuple; None where there is none (``Shortcuts.called``)."""
         if not self.usual:
             return None
         if self.by_itself:
@@ -125,7 +125,7 @@ class Hot:
         warm = owner.warm
         if warm is None:
             # Imported here as below.
-            from pullback.staged_functions.entry_making import warm_of  # noqa: PLC0415
+            from pullback.staged_functions.shortcut_making import warm_of  # noqa: PLC0415
 
             warm = owner.warm = warm_of(owner)
         return warm.gradient(self, owner, args, where)

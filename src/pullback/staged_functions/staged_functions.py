@@ -43,7 +43,7 @@ from pullback.words.errors import StructureError
 from pullback.words.structures import LEAVES, flatten, unflatten
 
 F = TypeVar("F", bound=Callable[..., Any])
-MOST_ENTRIES = 64
+MOST_KINDS = 64
 """The most kinds of arguments of which anything is remembered."""
 _PLAIN = frozenset((np.ndarray, np.float64, np.float32, float))
 
@@ -122,7 +122,7 @@ class StagedFunction:
     threads: int | None = field(default=None, init=False)
     itself: Any = field(default=None, init=False)
     """The function that users have, held weakly: what wraps that has its attributes, and is another."""
-    entries: dict[Any, Variants] = field(factory=dict, init=False)
+    by_kinds: dict[Any, Variants] = field(factory=dict, init=False)
     """What is known, by what enters."""
     exits: dict[Stage, Exits] = field(factory=dict, init=False)
     idle: list[tuple[InlinedRun, dict[Stage, Workspace]]] = field(factory=list, init=False)
@@ -132,7 +132,7 @@ class StagedFunction:
     open_runs: OpenRuns = field(factory=OpenRuns, init=False)
     """Runs that serve one call after another, by the derivative that is asked for."""
     warm: Any = field(default=None, init=False)
-    """The entries of its gradients and tangents, once such are asked for."""
+    """The shortcuts of its gradients and tangents, once such are asked for."""
     constants: WeakValueDictionary[Any, Any] = field(factory=WeakValueDictionary, init=False)
     """Copies of plain arrays that calls read, shared while somebody holds them."""
 
@@ -163,11 +163,11 @@ class StagedFunction:
 
     def variants(self, key: Any) -> Variants:
         """What is known of calls that values of these kinds enter."""
-        found = self.entries.get(key)
+        found = self.by_kinds.get(key)
         if found is None:
-            if len(self.entries) >= MOST_ENTRIES:
-                self.entries.clear()
-            found = self.entries[key] = self.shelf.of(("function", key))
+            if len(self.by_kinds) >= MOST_KINDS:
+                self.by_kinds.clear()
+            found = self.by_kinds[key] = self.shelf.of(("function", key))
         return found
 
     def opened(

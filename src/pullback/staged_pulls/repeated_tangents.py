@@ -18,9 +18,9 @@ from pullback.recording.copies import faithful
 from pullback.recording.handles import Handle
 from pullback.shadow.collective_pulls import draw
 from pullback.staged_functions.derivative_stages import nesting_of
-from pullback.staged_functions.entries import Entry, bits_where_shared, may_enter
-from pullback.staged_functions.entry_making import carried, kinds_of_leaves, leaves_of_call, require_unwritten
 from pullback.staged_functions.known_functions import behind
+from pullback.staged_functions.shortcut_making import carried, kinds_of_leaves, leaves_of_call, require_unwritten
+from pullback.staged_functions.shortcuts import Shortcut, bits_where_shared, may_enter
 from pullback.staged_pulls.push_functions import handed_out, written_for_many
 from pullback.staged_pulls.repeated_pulls import AT_ONCE, STACKED_BYTES
 from pullback.staged_pulls.reverse_functions import is_of, stacked_seeds
@@ -49,7 +49,7 @@ class Tangential:
     """The function for directions that have a part for one of the leaves."""
 
     place: int
-    entry: Entry
+    shortcut: Shortcut
     """What all that it was made from is compared with."""
     generated: Generated
     constants: tuple[Any, ...]
@@ -129,13 +129,13 @@ class RepeatedTangents:
     ) -> tuple[Tangential, list[Any]]:  # fmt: skip
         """The function for directions with this one part, and what enters it."""
         known = self.made.get(place)
-        entered = None if known is None else known.entry.entering(call[0])
+        entered = None if known is None else known.shortcut.entering(call[0])
         if entered is None:
             if self.n_made >= MOST_MADE:
                 raise _NotNowError
             self.n_made += 1
             known = self.made[place] = _made(f, *call, place, program, ordinary)
-            entered = known.entry.entering(call[0])
+            entered = known.shortcut.entering(call[0])
         assert known is not None and entered is not None
         return known, entered[0]
 
@@ -170,9 +170,9 @@ def _made(
         raise NotStageableError(run.why or "a captured value")
     if not reads.hold():
         raise NotStageableError("it changes what it reads")
-    entry = Entry(("tangents", place), definition, kinds, places, reads, None, [])  # type: ignore[arg-type]  # none
+    shortcut = Shortcut(("tangents", place), definition, kinds, places, reads, None, [])  # type: ignore[arg-type]  # none
     generated, [n] = written_for_many(run, len(xs), _width, [leaving], "tangents")
-    made = Tangential(place, entry, generated, tuple(run.constants), tuple(t is not None for t in found), n)
+    made = Tangential(place, shortcut, generated, tuple(run.constants), tuple(t is not None for t in found), n)
     _require_same(made, xs, spec, ordinary)
     return made
 

@@ -48,8 +48,8 @@ NO_ARRAY = ArraySpec((-1,), np.dtype(bool))
 """The spec of a primal that is no array with a derivative: no tangent is of this kind."""
 
 
-def _at_entry(args: tuple[Any, ...]) -> Any:
-    """What the caller of a warm entry gives, for the arguments of ``jvp``; MISSED where there is none."""
+def _by_shortcut(args: tuple[Any, ...]) -> Any:
+    """What the caller of a warm shortcut gives, for the arguments of ``jvp``; MISSED where there is none."""
     if len(args) != 3 or not type(args[1]) is type(args[2]) is tuple or len(args[1]) != len(args[2]):
         return MISSED
     warm = getattr(staged_of(args[0]) or gradient_of(args[0]), "warm", None)
@@ -57,7 +57,7 @@ def _at_entry(args: tuple[Any, ...]) -> Any:
     return MISSED if caller is None else caller((*args[1], *args[2]))
 
 
-@partial(public, first=[_at_entry])
+@partial(public, first=[_by_shortcut])
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
     """``(out, out_tangent)``: the value of ``f(*primals)`` and its derivative along ``tangents``, J t.
 
@@ -97,12 +97,12 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     if owner is not None and type(primals) is type(tangents) is tuple and len(primals) == len(tangents):
         warm = owner.warm
         if warm is None:
-            from pullback.staged_functions.entry_making import warm_of  # noqa: PLC0415 - as below
+            from pullback.staged_functions.shortcut_making import warm_of  # noqa: PLC0415 - as below
 
             warm = owner.warm = warm_of(owner)
-        at_entry = warm.tangent(f, primals, tangents, (Tangents, Tangent), lambda: jvp(f, primals, tangents))
-        if at_entry is not None:
-            return at_entry[0]
+        by_shortcut = warm.tangent(f, primals, tangents, (Tangents, Tangent), lambda: jvp(f, primals, tangents))
+        if by_shortcut is not None:
+            return by_shortcut[0]
     if staged is not None and type(primals) is type(tangents) is tuple:
         # Imported here as in reverse.py: few programs stage functions.
         from pullback.staged_functions.derivative_calls import pushed_at_once  # noqa: PLC0415

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.bodies.same_again import NotTheSameError, reads_of
-from pullback.staged_functions import entries, entry_callers
-from pullback.staged_functions.entry_making import behind
+from pullback.staged_functions import shortcut_callers, shortcuts
 from pullback.staged_functions.known_functions import gradient_of, staged_of
+from pullback.staged_functions.shortcut_making import behind
 from pullback.words.call_sites import MISSED
 
 X, T = np.array([0.3, -0.2]), np.array([1.0, 0.5])
@@ -71,13 +71,13 @@ WAYS = list(derivatives(pb.staged(potential))[0])
 
 @pytest.fixture(autouse=True)
 def served(request, monkeypatch):
-    """By whom calls were computed that did not take the ordinary way. Entries get a caller at once: what that misses
+    """By whom calls were computed that did not take the ordinary way. Shortcuts get a caller at once: what that misses
     they are asked next, so each test is one of both."""
     calls, by = [], getattr(request, "param", "caller")
-    put_back, made = entries.Entries.put_back, entry_callers.caller_of
+    put_back, made = shortcuts.Shortcuts.put_back, shortcut_callers.caller_of
 
-    def counting(entry, form):
-        caller = made(entry, form)
+    def counting(shortcut, form):
+        caller = made(shortcut, form)
 
         def called(args):
             found = caller(args)
@@ -87,13 +87,15 @@ def served(request, monkeypatch):
 
         return caller and called
 
-    monkeypatch.setattr(entries, "PAYS", 1 if by == "caller" else 10**9)
-    monkeypatch.setattr(entry_callers, "caller_of", counting)
-    monkeypatch.setattr(entries.Entries, "put_back", lambda self, one: (calls.append("entry"), put_back(self, one)))
+    monkeypatch.setattr(shortcuts, "PAYS", 1 if by == "caller" else 10**9)
+    monkeypatch.setattr(shortcut_callers, "caller_of", counting)
+    monkeypatch.setattr(
+        shortcuts.Shortcuts, "put_back", lambda self, one: (calls.append("shortcut"), put_back(self, one))
+    )
     return calls
 
 
-@pytest.mark.parametrize("served", ["entry", "caller"], indirect=True)
+@pytest.mark.parametrize("served", ["shortcut", "caller"], indirect=True)
 @pytest.mark.parametrize("way", WAYS)
 def test_an_entry_gives_the_bits_of_recording_at_other_inputs(way, served, request):
     f = pb.staged(potential)

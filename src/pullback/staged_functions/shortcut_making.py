@@ -1,4 +1,4 @@
-"""Makes the entry of a warm call: finds what the function reads, and makes its derivative a stage.
+"""Makes the shortcut of a warm call: finds what the function reads, and makes its derivative a stage.
 
 The gradient of a staged function uses the function's own stage. Any other derivative, or one of a function that calls
 derivatives, is carried out as a whole on handles without values (``derivative_stages``), so that all its traces become
@@ -25,11 +25,11 @@ from pullback.recording.tape import Tape
 from pullback.shadow.operations import ADD, WRITE
 from pullback.staged_functions.call_record import Exits
 from pullback.staged_functions.derivative_stages import exits_of, pushed, swept
-from pullback.staged_functions.entries import MOST_COMPARED, Entries, Entry
-from pullback.staged_functions.entry_callers import caller_when_it_pays
 from pullback.staged_functions.hot_runs import Ready
 from pullback.staged_functions.inlined_run import entered_as
 from pullback.staged_functions.known_functions import CARRIED, behind
+from pullback.staged_functions.shortcut_callers import caller_when_it_pays
+from pullback.staged_functions.shortcuts import MOST_COMPARED, Shortcut, Shortcuts
 from pullback.staged_functions.staged_functions import StagedFunction, traced_among
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.placing import LARGE
@@ -45,16 +45,16 @@ _SEEDED = frozenset((np.float64, np.float32))
 
 @define(eq=False)
 class Warm:
-    """The entries of one function: of its gradients, and of its tangents."""
+    """The shortcuts of one function: of its gradients, and of its tangents."""
 
-    gradients: Entries
-    tangents: Entries
+    gradients: Shortcuts
+    tangents: Shortcuts
     tangent_caller: Any = None
     """The caller that ``jvp`` asks first, once there is one."""
 
     def gradient(self, hot: Any, owner: Any, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
         """What the gradient ``hot`` of the function of ``owner`` by the arguments at ``where`` gives, as
-        ``Entries.called`` gives it."""
+        ``Shortcuts.called`` gives it."""
         what = ("gradient", where)
         make = partial(_of_gradient, owner, what, args)
         found = self.gradients.called(what, args, make, hot.told, lambda: hot.anew()[0](*args))
@@ -78,12 +78,12 @@ class Warm:
 
 
 def warm_of(owner: Any) -> Warm:
-    """The entries of a staged function; or those of the tangents of a gradient, and of that gradient itself."""
+    """The shortcuts of a staged function; or those of the tangents of a gradient, and of that gradient itself."""
     staging = owner.staging if isinstance(owner, StagedFunction) else None
-    return Warm(Entries(staging), Entries(staging))
+    return Warm(Shortcuts(staging), Shortcuts(staging))
 
 
-def _of_gradient(owner: Any, what: Any, args: tuple[Any, ...]) -> Entry:
+def _of_gradient(owner: Any, what: Any, args: tuple[Any, ...]) -> Shortcut:
     where = what[1]
     if list(where) != sorted(where):
         raise NotStageableError("the arguments are chosen in another order")
@@ -108,11 +108,11 @@ def _of_gradient(owner: Any, what: Any, args: tuple[Any, ...]) -> Entry:
     [spec] = exits.stage.specs
     if exits.n_outputs != 1 or spec.shape != () or spec.dtype.type not in _SEEDED:
         raise NotStageableError("it returns no number")
-    entry = _entry(what, definition, kinds, places, reads, exits, constants, told)
-    entry.seeds = (spec.dtype.type(1),)
-    entry.inputs = [spec_of(leaves[k]) for k in places]
-    entry.parts = None if definition is None else _parts(args, where, places)
-    return entry
+    shortcut = _shortcut(what, definition, kinds, places, reads, exits, constants, told)
+    shortcut.seeds = (spec.dtype.type(1),)
+    shortcut.inputs = [spec_of(leaves[k]) for k in places]
+    shortcut.parts = None if definition is None else _parts(args, where, places)
+    return shortcut
 
 
 def _told(known: StagedFunction, args: tuple[Any, ...], leaves: list[Any], definition: Any, places: list[int]) -> Any:
@@ -147,10 +147,10 @@ def _nothing_of(place: int, _: int) -> Any:
     raise NotStageableError(f"of leaf {place} something is made")
 
 
-def _entry(
+def _shortcut(
     what: Any, definition: Any, kinds: list[Any], places: list[int], reads: Any, exits: Exits, constants: list[Any],
     told: list[tuple[int, int]],
-) -> Entry:  # fmt: skip
+) -> Shortcut:  # fmt: skip
     if exits.stage.record.reads:
         raise NotStageableError("it looks at values")
     if not reads.hold():
@@ -158,7 +158,7 @@ def _entry(
     copies = list(map(faithful, constants))
     for place, _ in told:
         copies[place] = None
-    return Entry(what, definition, kinds, places, reads, Ready(exits), copies, told)
+    return Shortcut(what, definition, kinds, places, reads, Ready(exits), copies, told)
 
 
 def leaves_of_call(args: tuple[Any, ...], where: Sequence[int]) -> tuple[list[Any], Any, list[int]]:
@@ -193,7 +193,7 @@ def _is_plain_structure(arg: Any) -> bool:
 
 
 def kinds_of_leaves(leaves: list[Any], places: list[int], told: Sequence[int] = ()) -> list[Any]:
-    """What each leaf of a later call is compared with, as ``Entry.kinds``."""
+    """What each leaf of a later call is compared with, as ``Shortcut.kinds``."""
     kinds: list[Any] = []
     for k, leaf in enumerate(leaves):
         if k in places or k in told:
@@ -275,8 +275,8 @@ def _stage_of(
             tape.close()
 
 
-def _of_tangent(f: Any, args: tuple[Any, ...], forward: Any) -> Entry:
-    """The entry of a tangent, of arrays and numbers."""
+def _of_tangent(f: Any, args: tuple[Any, ...], forward: Any) -> Shortcut:
+    """The shortcut of a tangent, of arrays and numbers."""
     n, (tangents, kind) = len(args) // 2, forward
     for x, t in zip(args[:n], args[n:], strict=True):
         spec = spec_of(x)
@@ -293,7 +293,7 @@ def _of_tangent(f: Any, args: tuple[Any, ...], forward: Any) -> Entry:
         require_unwritten(reads, args, kinds)
     if exits.n_outputs != 2:
         raise NotStageableError("it returns no single value")
-    return _entry(("tangent", n), None, kinds, places, reads, exits, constants, [])
+    return _shortcut(("tangent", n), None, kinds, places, reads, exits, constants, [])
 
 
 def _values(f: Callable[..., Any], leaves: list[Any], places: list[int], xs: list[Any]) -> list[Any]:

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.staged_functions.test_entries import FACTOR, TABLE, bits, often, same_as_recorded, served
+from tests.staged_functions.test_shortcuts import FACTOR, TABLE, bits, often, same_as_recorded, served
 
 import pullback as pb
-from pullback.staged_functions import entries
+from pullback.staged_functions import shortcuts
 from pullback.staged_functions.known_functions import staged_of
 
 __all__ = ["served"]  # a fixture of all tests here
@@ -30,7 +30,7 @@ def scaled(q, a):
     return np.multiply(q, a) * FACTOR
 
 
-@pytest.mark.parametrize("served", ["caller", "entry"], indirect=True)
+@pytest.mark.parametrize("served", ["caller", "shortcut"], indirect=True)
 @pytest.mark.parametrize("what", OPERANDS)
 def test_large_plain_arguments_that_are_operands_alone_are_not_compared(what, served):
     f, told = OPERANDS[what]
@@ -38,8 +38,8 @@ def test_large_plain_arguments_that_are_operands_alone_are_not_compared(what, se
     gradient, q = pb.value_and_grad(f), np.cos(LARGE)
     of = (lambda q: {"q": q}) if what == "in a structure" else lambda q: q
     often(gradient, of(q), *others)
-    [entry] = staged_of(f).warm.gradients.kept
-    assert sorted({k - 1 for _, k in entry.told}) == told
+    [shortcut] = staged_of(f).warm.gradients.kept
+    assert sorted({k - 1 for _, k in shortcut.told}) == told
     n = len(served)
     for k in range(len(others)):
         changed = [x * (-1.5 if j == k else 1.0) for j, x in enumerate(others)]
@@ -53,8 +53,8 @@ def test_large_plain_arguments_that_are_operands_alone_are_not_compared(what, se
     same_as_recorded(lambda q: pb.ravel(gradient(of(q), *([wide] * len(others))))[0], q)
 
 
-def test_a_large_argument_that_is_compared_has_no_entry_and_one_that_is_an_operand_has():
-    large = np.linspace(0.0, 1.0, entries.MOST_COMPARED // 8 + 1)
+def test_a_large_argument_that_is_compared_has_no_shortcut_and_one_that_is_an_operand_has():
+    large = np.linspace(0.0, 1.0, shortcuts.MOST_COMPARED // 8 + 1)
     for f, n in ((lambda q, a: np.sum(q * a), 1), (lambda q, a: np.sum(q) * np.max(a), 0)):
         f = pb.staged(f)  # noqa: PLW2901
         often(pb.grad(f), 2.0, large)

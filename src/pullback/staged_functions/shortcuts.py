@@ -1,9 +1,9 @@
-"""Entries: the shortest way from a warm call of a derivative to its generated functions, without a trace and without
+"""Shortcuts: the shortest way from a warm call of a derivative to its generated functions, without a trace and without
 the body.
 
 There is one where the function is proved to do the same again (``bodies.same_again``). The arguments are compared in
 kind, plain ones in content, and so is all that the function reads from outside. Where anything differs the call goes
-the ordinary way. The first calls of an entry go both ways and are compared.
+the ordinary way. The first calls of a shortcut go both ways and are compared.
 """
 
 import sys
@@ -26,17 +26,17 @@ from pullback.words.structures import flatten, unflatten
 from pullback.words.undocumented import quiet
 
 COMPARED = 2
-"""How many calls of an entry are computed in the ordinary way as well."""
+"""How many calls of a shortcut are computed in the ordinary way as well."""
 BEFORE = 3
-"""Calls in the ordinary way before an entry is made, and again when one no longer fits."""
+"""Calls in the ordinary way before a shortcut is made, and again when one no longer fits."""
 PAYS = 20
-"""Calls of an entry after which it has a generated caller."""
+"""Calls of a shortcut after which it has a generated caller."""
 MOST_COMPARED = 1 << 20
 """Bytes of a plain argument, which is compared in each call."""
 
 
 @define(eq=False)
-class Entry:
+class Shortcut:
     """The generated functions of one derivative, with all that has to be as it was."""
 
     what: Any
@@ -151,23 +151,23 @@ def may_enter(staging: str | None) -> bool:
 
 
 @define(eq=False)
-class Entries(Kept[Entry]):
-    """The entries of the derivatives of one function."""
+class Shortcuts(Kept[Shortcut]):
+    """The shortcuts of the derivatives of one function."""
 
     staging: str | None
     """What the function was told."""
 
     def found(self, what: Any, args: Sequence[Any]) -> Any:
-        """An entry for such a call, and what enters; whoever has taken it puts it back."""
-        for entry in self.kept:
-            if entry.what == what:
-                entering = entry.entering(args)
+        """A shortcut for such a call, and what enters; whoever has taken it puts it back."""
+        for shortcut in self.kept:
+            if shortcut.what == what:
+                entering = shortcut.entering(args)
                 if entering is not None:
-                    return (entry, entering) if self.take_out(entry) else None
+                    return (shortcut, entering) if self.take_out(shortcut) else None
         return None
 
     def called(
-        self, what: Any, args: tuple[Any, ...], make: Callable[[], Entry], form: Callable[[Any], Any],
+        self, what: Any, args: tuple[Any, ...], make: Callable[[], Shortcut], form: Callable[[Any], Any],
         ordinary: Callable[[], Any],
     ) -> Any:  # fmt: skip
         """What such a call gives, in the ``form`` that the ``ordinary`` way gives, in a tuple; None where that way is
@@ -179,21 +179,21 @@ class Entries(Kept[Entry]):
             if self.wants(BEFORE):
                 self._make(make)
             return None
-        entry, entering = taken
+        shortcut, entering = taken
         try:
-            given = entry.gradient(*entering) if what[0] == "gradient" else entry.tangent(*entering)
+            given = shortcut.gradient(*entering) if what[0] == "gradient" else shortcut.tangent(*entering)
         except Exception:  # noqa: BLE001 - the ordinary way raises it again, at the user's line
             return None
         if given is None:
             return None
         given = form(given)
-        if entry.n_compared < COMPARED:
+        if shortcut.n_compared < COMPARED:
             right = self._ordinarily(ordinary)
             if not same_content(plain(right), plain(given)):
-                self.refused("an entry gives other bits than the ordinary way")
+                self.refused("a shortcut gives other bits than the ordinary way")
                 return (right,)
-            entry.n_compared += 1
-        self.put_back(entry)
+            shortcut.n_compared += 1
+        self.put_back(shortcut)
         return (given,)
 
     def _ordinarily(self, ordinary: Callable[[], Any]) -> Any:
@@ -203,14 +203,14 @@ class Entries(Kept[Entry]):
         finally:
             self.busy = False
 
-    def _make(self, make: Callable[[], Entry]) -> None:
+    def _make(self, make: Callable[[], Shortcut]) -> None:
         self.busy = True
         try:
-            entry = make()
+            shortcut = make()
         except Exception as error:  # noqa: BLE001 - whatever a function does with what has no value
             self.refused(str(error) or type(error).__name__)
         else:
-            self.put_back(entry)
+            self.put_back(shortcut)
         finally:
             self.busy = False
 

@@ -1,5 +1,5 @@
-"""The generated caller of an entry that is used often: one function that makes all comparisons and calls the generated
-functions.
+"""The generated caller of a shortcut that is used often: one function that makes all comparisons and calls the
+generated functions.
 
 It runs in a context of its own, in which NumPy's error state is set once. On any difference, error, warning or call
 within a call it gives up, and the call is computed as without it.
@@ -18,9 +18,9 @@ from pullback.memory.in_force import NOTHING_SAID
 from pullback.recording.copies import packed_copy
 from pullback.recording.traps import TRAPPED
 from pullback.rules.generated_code import compile_function
-from pullback.staged_functions.entries import Entries, Entry, bits_where_shared, plain
 from pullback.staged_functions.hot_runs import Ready, handed_out
 from pullback.staged_functions.known_functions import CARRIED
+from pullback.staged_functions.shortcuts import Shortcut, Shortcuts, bits_where_shared, plain
 from pullback.staging.generated import Generated, errors_are_ordinary
 from pullback.staging.workspaces import Workspace
 from pullback.words.call_sites import MISSED, states_meant
@@ -34,42 +34,42 @@ _NOTHING = (*NOTHING_SAID, (TRAPPED.get, ()), (CARRIED.get, None), (sys.gettrace
 """What is asked in each call, with the answer that there has to be."""
 
 
-def caller_when_it_pays(entries: Entries, form: str, args: tuple[Any, ...], given: Any) -> Caller | None:
-    """The caller of the entry that has just ``given`` this; None before it pays, and where there is none."""
-    if not entries.kept:
+def caller_when_it_pays(shortcuts: Shortcuts, form: str, args: tuple[Any, ...], given: Any) -> Caller | None:
+    """The caller of the shortcut that has just ``given`` this; None before it pays, and where there is none."""
+    if not shortcuts.kept:
         return None
-    entry = entries.kept[0]
-    entry.n_served += 1
-    if entry.n_served >= entry.pays:
-        entry.n_served, entry.pays = 0, 8 * entry.pays
-        made = caller_of(entry, form)
+    shortcut = shortcuts.kept[0]
+    shortcut.n_served += 1
+    if shortcut.n_served >= shortcut.pays:
+        shortcut.n_served, shortcut.pays = 0, 8 * shortcut.pays
+        made = caller_of(shortcut, form)
         found = MISSED if made is None else made(args)
         if found is not MISSED and same_content(plain(found), plain(given)):
-            entry.callers[form] = made
-    return entry.callers.get(form)
+            shortcut.callers[form] = made
+    return shortcut.callers.get(form)
 
 
-def caller_of(entry: Entry, form: str) -> Caller | None:
-    """The caller of an entry, whose results have a ``form``: an expression of ``values`` and ``cts``. None where the
+def caller_of(shortcut: Shortcut, form: str) -> Caller | None:
+    """The caller of a shortcut, whose results have a ``form``: an expression of ``values`` and ``cts``. None where the
     functions are divided among threads, or have kernels, and where NumPy's error state cannot be set in a context that
     is made before."""
-    stage = entry.ready.exits.stage
-    functions = [stage.record, stage.reverse] if entry.inputs else [stage.record]
+    stage = shortcut.ready.exits.stage
+    functions = [stage.record, stage.reverse] if shortcut.inputs else [stage.record]
     told: list[Any] = []
     telling, silent = context_of_errors(lambda *_: told.append(None)), context_of_errors(None)
     if telling is None or silent is None or not errors_are_ordinary():
         return None
     if any(one.plan.divided or one.plain is not None for one in functions):
         return None
-    text = _Text(Ready(entry.ready.exits))
+    text = _Text(Ready(shortcut.ready.exits))
     for ask, answer in _NOTHING:
         text.missed_if(f"{text.name(ask)}() is not {text.name(answer)}")
     text.missed_if(f"{text.name(error_state)}() not in {text.name(states_meant())}")
-    text.compare_arguments(entry.definition, entry.kinds)
-    text.compare_reads(entry.reads)
-    entering = "".join(f"a{k}, " for k in entry.places)
-    shared = entering + "".join(f"a{k}, " for _, k in entry.told)
-    constants = text.constants(entry)
+    text.compare_arguments(shortcut.definition, shortcut.kinds)
+    text.compare_reads(shortcut.reads)
+    entering = "".join(f"a{k}, " for k in shortcut.places)
+    shared = entering + "".join(f"a{k}, " for _, k in shortcut.told)
+    constants = text.constants(shortcut)
     text.lines += [
         "        idle.pop()",
         "    except (AttributeError, IndexError, KeyError, ValueError):",
@@ -80,8 +80,8 @@ def caller_of(entry: Entry, form: str) -> Caller | None:
         "        if told:",
         "            return missed",
     ]
-    if entry.inputs:
-        text.pull(entry, silent)
+    if shortcut.inputs:
+        text.pull(shortcut, silent)
     text.lines += [
         f"        if before and bits_where_shared(({shared})) != before:",
         "            return missed",
@@ -114,7 +114,7 @@ class _Text:
         self.lines += [f"        if {' or '.join(ways)}:", "            return missed"]
 
     def compare_arguments(self, definition: Any, kinds: Sequence[Any]) -> None:
-        """The arguments have to be of this structure and these kinds, as those of ``Entry``, and their leaves get
+        """The arguments have to be of this structure and these kinds, as those of ``Shortcut``, and their leaves get
         names."""
         if definition is None:
             self.missed_if(f"len(args) != {len(kinds)}")
@@ -151,26 +151,26 @@ class _Text:
         for array, copy in reads.arrays:
             self.missed_if(f"not same_content({self.name(copy)}, {self.name(array)})")
 
-    def constants(self, entry: Entry) -> str:
+    def constants(self, shortcut: Shortcut) -> str:
         """The plain operands, those that are told among them."""
-        if not entry.told:
-            return self.name(entry.constants)
-        told = dict(entry.told)
-        parts = [f"a{told[k]}" if k in told else self.name(x) for k, x in enumerate(entry.constants)]
+        if not shortcut.told:
+            return self.name(shortcut.constants)
+        told = dict(shortcut.told)
+        parts = [f"a{told[k]}" if k in told else self.name(x) for k, x in enumerate(shortcut.constants)]
         return f"({', '.join(parts)}, )"
 
-    def pull(self, entry: Entry, silent: Context) -> None:
+    def pull(self, shortcut: Shortcut, silent: Context) -> None:
         """The lines that compute the cotangents."""
         stage = self.ready.exits.stage
-        pulled = self.run(silent, self.ready.back, stage.reverse, "slots", self.name(entry.seeds))
+        pulled = self.run(silent, self.ready.back, stage.reverse, "slots", self.name(shortcut.seeds))
         self.lines += [f"        found = list({pulled}[0])"]
         if not all(stage.entered):
             popped = ", ".join("found.pop()" if wanted else "None" for wanted in stage.entered)
             self.lines += ["        found.reverse()", f"        found = [{popped}]"]
-        given = ", ".join(f"handed_out(found, {k}, {self.name(spec)}, lent)" for k, spec in enumerate(entry.inputs))
+        given = ", ".join(f"handed_out(found, {k}, {self.name(spec)}, lent)" for k, spec in enumerate(shortcut.inputs))
         self.lines += [f"        cts = ({given}, )"]
-        if entry.parts is not None:
-            self.lines += [f"        cts = ({''.join(f'{self.structured(*part)}, ' for part in entry.parts)})"]
+        if shortcut.parts is not None:
+            self.lines += [f"        cts = ({''.join(f'{self.structured(*part)}, ' for part in shortcut.parts)})"]
 
     def structured(self, definition: Any, places: Sequence[int | None]) -> str:
         """The cotangents at these places as a structure; None has none."""
