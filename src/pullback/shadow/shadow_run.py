@@ -42,8 +42,8 @@ from pullback.shadow.operations import (
 )
 from pullback.shadow.quick_operators import EAGER, UNBOUND, Known
 from pullback.shadow.reading import ERROR_STATE, Parts, Reading, is_ordered
-from pullback.shadow.twins import Twins, become, told
-from pullback.shadow.valueless import CLASSES, KIND_OF, ValuelessTracer, ValuelessView
+from pullback.shadow.twins import Twins, told
+from pullback.shadow.valueless import CLASSES, ValuelessTracer, ValuelessView
 from pullback.shadow.waiting import fails_as_a_number, may_wait
 from pullback.tracing.collectives import recorded_on
 from pullback.words.foreign import ORDINARY
@@ -262,21 +262,22 @@ class ShadowRun(Reading):
         return resolve(self.eager.by_number[leaf._id]) if isinstance(leaf, Handle) and leaf._tape is self.tape else leaf
 
     def surrender(self) -> Tape:
-        """Every handle becomes its twin; the tape of these."""
+        """Every handle becomes its twin, and the code goes on with these; their tape."""
         self.why = self.why or "an operation is met that is not followed"
         self._go_eager()
         tape = self.eager.opened()
-        if self.surrendered:
-            return tape
-        self.surrendered = True
-        for handle in self.alone:
-            if type(handle) in KIND_OF and isinstance(self.eager.by_number.get(handle._id), Handle):
-                become(handle, self.eager.by_number[handle._id])
-        self.tape.mode, self.tape.inner = CAPTURED, tape
+        if not self.surrendered:
+            self.surrendered = True
+            self.go_on(tape)
+            self.tape.mode, self.tape.inner = CAPTURED, tape
+            Tracing(tape).__enter__()  # until the step ends
+        return tape
+
+    def go_on(self, tape: Tape) -> None:
+        """Every handle becomes its twin, on this tape."""
         if tape.enclosing is not None:
             tape.enclosing.inner = tape
-        Tracing(tape).__enter__()  # until the step ends
-        return tape
+        self.eager.replace(self.alone)
 
     def failed(self) -> None:
         """The step has ended in an error: nobody will reverse what it has recorded."""

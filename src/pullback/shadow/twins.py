@@ -1,6 +1,6 @@
 """The twins of a shadow run: handles of an ordinary trace, on which an eager run carries out what comes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -26,7 +26,7 @@ from pullback.shadow.operations import (
     Result,
     result_of,
 )
-from pullback.shadow.valueless import ValuelessView, kind_name
+from pullback.shadow.valueless import KIND_OF, ValuelessView, kind_name
 from pullback.tracing.collectives import recorded_on
 from pullback.tracing.running import open_input
 
@@ -94,6 +94,13 @@ class Twins:
         """What an operation has given stands for the values that it makes."""
         for number, part in zip(op.makes, given if op.several else (given,), strict=False):
             self.by_number[number] = part
+
+    def replace(self, handles: Sequence[Any], instead: Callable[[Any], Any] = lambda twin: twin) -> None:
+        """Handles without value become their twins, or what there is ``instead`` of one."""
+        for handle in handles:
+            twin = self.by_number.get(handle._id)
+            if type(handle) in KIND_OF and isinstance(twin, Handle):
+                become(handle, instead(twin))
 
 
 def told(part: Any) -> Result:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from pullback.memory.in_force import Tracing
 from pullback.recording.handles import FROZEN, Handle, freeze, make, plain_value, resolve, root_of, steps_to
 from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, NOTHING_KEPT, RECORDING, Tape
@@ -19,8 +18,8 @@ from pullback.shadow.operations import ADD, CAPTURE, TAKE, WRITE, Constant, Oper
 from pullback.shadow.quick_operators import Known
 from pullback.shadow.reading import Parts
 from pullback.shadow.shadow_run import ShadowRun
-from pullback.shadow.twins import Twins, become
-from pullback.shadow.valueless import KIND_OF, ValuelessView
+from pullback.shadow.twins import Twins
+from pullback.shadow.valueless import ValuelessView
 from pullback.words.errors import WriteError
 
 
@@ -190,29 +189,25 @@ class InlinedRun(ShadowRun):
         self.ranges.append((start, len(around.records)))
         self.eager.by_number[number], root._id = view, number
 
-    def surrender(self) -> Tape:
-        """The function goes on in the trace around; of what lies outside it has frozen handles."""
-        self.why = self.why or "an operation is met that is not followed"
-        self._go_eager()
-        around = self.eager.opened()
-        if self.surrendered:
-            return around
-        self.surrendered = True
+    def go_on(self, tape: Tape) -> None:
+        """Every handle becomes one of the trace around; of what lies outside the function has frozen ones."""
+        tape.mode, tape.inner = self.eager.mode, None  # type: ignore[attr-defined]  # twins of this kind
         outside = {id(handle) for handle in self.outside}
-        around.mode, around.inner = self.eager.mode, None  # type: ignore[attr-defined]
-        for handle in self.alone:
-            twin = self.eager.by_number.get(handle._id)
-            if type(handle) not in KIND_OF or not isinstance(twin, Handle):
-                continue
-            if id(twin) in outside:
-                self.left.append((twin, twin._id))
-                # Not a tracer: what holds one of these marks it as saved, and the refusal of writes would be lost.
-                kind = around.kinds.weak if type(twin) is around.kinds.weak else around.kinds.buffer
-                twin = make(kind, freeze(resolve(twin))._value, twin._id, around, FROZEN)
-            become(handle, twin)
-        self.tape.mode, self.tape.inner = CAPTURED, around
-        Tracing(around).__enter__()  # until the call ends
-        return around
+
+        def instead(twin: Any) -> Any:
+            if id(twin) not in outside:
+                return twin
+            self.left.append((twin, twin._id))
+            return self.unwritable(resolve(twin))
+
+        self.eager.replace(self.alone, instead)
+
+    def unwritable(self, twin: Any) -> Any:
+        """A handle of the trace around that cannot be written, with the value of another one. Not a tracer: what holds
+        one of these marks it as saved, and the refusal of writes would be lost."""
+        around = self.eager.opened()
+        kind = around.kinds.weak if type(twin) is around.kinds.weak else around.kinds.buffer
+        return make(kind, freeze(twin)._value, twin._id, around, FROZEN)
 
     def require_unwritten(self) -> None:
         """Raise :class:`WriteError` where what lies outside was written since the function holds frozen handles."""

@@ -13,14 +13,12 @@ from weakref import getweakrefcount
 
 from attrs import define, field
 
-from pullback.memory.in_force import Tracing
 from pullback.recording.copies import faithful
 from pullback.recording.handles import (
     FREE,
     SHARED,
     WRITTEN,
     WRITTEN_SHARED,
-    Handle,
     freeze,
     lasting,
     make,
@@ -33,7 +31,6 @@ from pullback.recording.tape import CAPTURED, NOTHING_KEPT, Tape
 from pullback.recording.writes import write_region
 from pullback.shadow.operations import ADD, FROZEN, TAKE, WRITE, Constant, Operation, Result, result_of
 from pullback.shadow.quick_operators import UNBOUND, Known
-from pullback.shadow.twins import become
 from pullback.shadow.valueless import KIND_OF, VALUELESS, Pool, ValuelessView, handle_of
 from pullback.staged_functions.inlined_run import InlinedRun, InlinedTwins, entered_as
 from pullback.words.call_sites import called_at
@@ -324,38 +321,22 @@ class MarkedRun(InlinedRun):
         return made[::-1], stay
 
     def hand_back(self) -> None:
-        """Every handle is one of the trace."""
+        """Every handle is one of the trace; a frozen one where the user has the handle itself, which would not hear of
+        a write to this one."""
         twins: Any = self.eager
-        around, captured = twins.opened(), {id(handle) for handle in (*self.outside, *twins.buffers)}
+        captured = {id(handle) for handle in (*self.outside, *twins.buffers)}
         captured -= {id(twin) for twin in twins.given}
         for handle in self.alone:
             if type(handle) is ValuelessView:
                 of = self.eager.by_number.get(handle._parent._id) if type(handle._parent) in KIND_OF else None
                 handle._parent = of if id(of) in captured else handle._parent
-        for handle in self.alone:
-            twin = self.eager.by_number.get(handle._id)
-            if type(handle) not in KIND_OF or not isinstance(twin, Handle):
-                continue
-            if id(twin) in captured:
-                # The user has the handle itself, which would not hear of a write to this one.
-                kind = around.kinds.weak if type(twin) is around.kinds.weak else around.kinds.buffer
-                twin = make(kind, freeze(twin)._value, twin._id, around, KEPT)
-            become(handle, twin)
+        twins.replace(self.alone, lambda twin: self.unwritable(twin) if id(twin) in captured else twin)
         self.alone, self.lent, self.frozen, twins.buffers = [], [], [], []
 
-    def surrender(self) -> Tape:
+    def go_on(self, tape: Tape) -> None:
         """The code goes on in the trace itself."""
-        self.why = self.why or "an operation is met that is not followed"
-        self._go_eager()
-        around = self.eager.opened()
-        if self.surrendered:
-            return around
-        self.surrendered = True
-        around.mode, around.inner = self.eager.mode, None  # type: ignore[attr-defined]
+        tape.mode, tape.inner = self.eager.mode, None  # type: ignore[attr-defined]
         self.hand_back()
-        self.tape.mode, self.tape.inner = CAPTURED, around
-        Tracing(around).__enter__()  # until the step ends
-        return around
 
     def over(self) -> None:
         """The step is over; handles that are still those of the run cannot be used any more."""
