@@ -11,8 +11,8 @@ from attrs import asdict, evolve
 
 import pullback as pb
 from pullback.commands.command_line_inputs import load_function
-from pullback.profiling import profile_measurements as measuring
 from pullback.memory.ledger import mib
+from pullback.profiling import profile_measurements as measuring
 from pullback.profiling.profile_measurements import peak_rss
 from pullback.profiling.profile_runs import profile
 from pullback.profiling.profile_table import Profile, Row

@@ -10,6 +10,7 @@ from attrs import define, field
 
 from pullback.bodies.first_errors import FirstErrors
 from pullback.bodies.surroundings import Surroundings
+from pullback.choosing.agreement import AgreedPoint
 from pullback.loops.forecast import Forecast, forecast, foreseen
 from pullback.loops.loop_bytes import (
     agree,
@@ -35,7 +36,7 @@ from pullback.loops.loop_bytes import (
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.replay_check import trial, unrepeated
 from pullback.loops.staged_step import Pass
-from pullback.memory.in_force import MEASURED, RESUMED, agreed_point, agreement_in_force, planned, recorded, using
+from pullback.memory.in_force import MEASURED, RESUMED, agreement_in_force, planned, recorded, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.reverse_sweep import Sweep, innermost_of
 from pullback.memory.working_bytes import Lifetimes, Needed
@@ -336,8 +337,8 @@ class LoopRecord:
     def agrees(self) -> AbstractContextManager[None]:
         """The block of a pass through a loop that stands in no other: ranks learn at its end whether all went well."""
         tape = self.chain.steps.enclosing
-        alone = tape is None or tape.captures is None
-        return agreed_point(self.agreement if alone else None, lambda: self.collective)
+        agreement = self.agreement if tape is None or tape.captures is None else None
+        return nullcontext() if agreement is None else AgreedPoint(agreement, lambda: self.collective)
 
     def _pass(self, cts: Any, sweep: Sweep) -> Pass:
         """Where the way back of one seed begins."""

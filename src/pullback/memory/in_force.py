@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pullback.choosing.agreement import AgreedPoint, Agreement, agreed
+from pullback.choosing.agreement import AgreedPoint, Agreement
 from pullback.policies.base import MemoryPolicy, PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape, recording_of
@@ -196,25 +196,13 @@ def _checked_agreement(agreement: Any) -> Agreement:
     return agreement  # type: ignore[no-any-return]  # as asked
 
 
-def others_take_part(tape: Tape) -> None:
-    """In the outermost trace under way, ``tape``, the first call comes that other ranks take part in. Raises
-    :class:`PolicyError` where they run it under another policy."""
-    if tape.agreement is not None:
-        agreed(tape.agreement, f"a program under {policy_in_force()!r}")
-    tape.collective = True
-
-
 def agreed_at_end(
     tape: Tape, agreement: Agreement | None = None, *, always: bool = True
 ) -> "AbstractContextManager[None]":
     """The block of a pass of a transform: ranks learn at its end whether all went well, where it is in no other;
     unless ``always``, of errors alone. ``agreement``: that of the pass before it."""
-    return agreed_point(None if _TAPES.get() else agreement or agreement_in_force(), lambda: always and tape.collective)
-
-
-def agreed_point(agreement: Agreement | None, communicates: Callable[[], bool]) -> "AbstractContextManager[None]":
-    """An :class:`AgreedPoint`, where there is an agreement."""
-    return _NO_POINT if agreement is None else AgreedPoint(agreement, communicates)
+    found = None if _TAPES.get() else agreement or agreement_in_force()
+    return _NO_POINT if found is None else AgreedPoint(found, lambda: always and tape.collective)
 
 
 def policy_in_force(policy: PolicyOrAuto = None) -> MemoryPolicy:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.memory.in_force import others_take_part
+from pullback.choosing.agreement import agreed
+from pullback.memory.in_force import policy_in_force
 from pullback.recording.crossing import present
 from pullback.recording.handles import SHARED, Handle, active_id, freeze, is_foreign, kind_of, make, tape_of
 from pullback.recording.recorder import CONSTANT, finish, operand_value
@@ -42,8 +43,11 @@ def _recorded(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, A
         if tape in around:  # a function that is called in this one goes on as if it stood there itself
             around = around[: around.index(tape)]
     operands = tuple(present(operand, tape) if is_foreign(operand, tape) else operand for operand in operands)
-    if not tapes[0].collective:
-        others_take_part(tapes[0])
+    outermost = tapes[0]
+    if not outermost.collective:
+        if outermost.agreement is not None:
+            agreed(outermost.agreement, f"a program under {policy_in_force()!r}")
+        outermost.collective = True
     if tape.mode == DEFERRED:
         return tape.shadow.call(prim, operands, params)
     values = tuple(operand_value(operand, tape, prim) for operand in operands)
