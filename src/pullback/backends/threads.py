@@ -90,7 +90,7 @@ def end() -> None:
 
 
 def _forget() -> None:
-    """In a forked process there are no threads but the one that forked."""
+    """Forget the pools: a forked process has no threads but the one that forked."""
     global _CHANGING  # noqa: PLW0603
     _CHANGING = Lock()
     _POOLS.clear()

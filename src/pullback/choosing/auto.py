@@ -220,7 +220,7 @@ def _within(loop: LoopSizes, limit: int) -> MemoryPolicy | None:
 
 
 def _rest_of_unknown(k: int, *, loop: LoopSizes, kept: int | None, room: int) -> Schedule | None:
-    """After ``kept`` tapes: snapshots, as many as fit beside them."""
+    """The snapshots that fit beside ``kept`` tapes, as a policy for the steps after these."""
     if kept is None or k < kept:
         return None
     left = room - k * loop.tape_bytes

@@ -155,7 +155,7 @@ class Shares:
         return left
 
     def _wait(self, left: float | None) -> None:
-        """Until something is given back, or so long; nobody tells what other processes give back."""
+        """Wait until something is given back, or so long: nobody tells what other processes give back."""
         if self.book is not None:
             left = LOOKS_AGAIN if left is None else min(left, LOOKS_AGAIN)
         try:

@@ -82,7 +82,7 @@ class ChainTable:
         return costs
 
     def kept(self, i: int, j: int, k: int) -> Any:
-        """For each m the cost of the second line of the recurrence, with x_k kept."""
+        """The cost of the second line of the recurrence for each m, with x_k kept."""
         return self.fw[k] - self.fw[i] + _shifted(self.table[k][j], self.a[k]) + self.table[i][k - 1]
 
     def need(self, i: int, j: int) -> int:

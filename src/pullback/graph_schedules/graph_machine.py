@@ -87,17 +87,17 @@ class Operations:
 
     @cached_property
     def readers(self) -> tuple[int, ...]:
-        """For each operation a mask of those that read it."""
+        """A mask of the operations that read it, for each operation."""
         return tuple(sum(1 << v for v in range(self.n) if u in self.po[v]) for u in range(self.n))
 
     @cached_property
     def input_readers(self) -> tuple[int, ...]:
-        """For each input a mask of the operations that read it."""
+        """A mask of the operations that read it, for each input."""
         return tuple(sum(1 << v for v in range(self.n) if u in self.pi[v]) for u in range(len(self.isz)))
 
     @cached_property
     def ancestors(self) -> tuple[int, ...]:
-        """For each operation a mask of itself and of all that it comes from."""
+        """A mask of each operation itself and of all that it comes from."""
         masks: list[int] = []
         for v in range(self.n):
             mask = 1 << v

@@ -147,7 +147,7 @@ class Graph:
         return sum(nbytes for _, nbytes in self._first_holders().values())
 
     def depths(self) -> list[int]:
-        """For each node the number of edges on the longest path that leads to it."""
+        """The number of edges on the longest path that leads to each node."""
         depth = [0] * len(self.nodes)
         for node in self.nodes:
             for i in node.reads:
@@ -176,8 +176,8 @@ class Graph:
         return longest.get(j)
 
     def last_reads(self) -> list[int]:
-        """For each value the last node that reads it or a view of it; one past the end for an output, its own number
-        if nobody does."""
+        """The last node that reads each value or a view of it; one past the end for an output, its own number if nobody
+        does."""
         last = list(range(len(self.nodes)))
         for value in self.values:
             end = len(self.nodes) if value.is_output else max(value.readers, default=value.ident)
@@ -288,7 +288,7 @@ class Graph:
         return _spec_text(self.values[ident], self.nodes[ident])
 
     def _first_holders(self) -> dict[int, tuple[int, int]]:
-        """For each buffer the first node that holds it, and its bytes."""
+        """The first node that holds each buffer, and its bytes."""
         first: dict[int, tuple[int, int]] = {}
         for node in self.nodes:
             for slot in node.saved:

@@ -259,7 +259,8 @@ def _held_by(chain: Any) -> Iterator[tuple[int | None, int, str, Any]]:
 
 
 def _readers_of(chains: Any, constants: Any) -> dict[int, tuple[Any, str, int]]:
-    """By the ``id`` of a constant the first entry that reads it, the marked steps that this is of, and which."""
+    """The first entry that reads a constant, the marked steps that this is of, and which, by the ``id`` of the
+    constant."""
     found: dict[int, tuple[Any, str, int]] = {}
     for chain in chains:
         entries = chain.entries

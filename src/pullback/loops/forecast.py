@@ -260,7 +260,7 @@ def forecast(chain: LoopChain, n: int | None, start: list[Any], schedule_for: Ca
 
 
 def foreseen(record: Any, seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> list[list[tuple[int, Any]]]:
-    """In a plan: what waits is noted, under names of its own, and zeros are what the loop sends to what entered it."""
+    """Note what waits, in a plan: under names of its own; zeros are what the loop sends to what entered it."""
     items = waiting_items(record, seeds, sweeps)
     record.waiting = [(("waiting", id(record), k), nbytes, reason) for k, (_, nbytes, reason) in enumerate(items)]
     steps = record.chain.steps

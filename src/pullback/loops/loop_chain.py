@@ -67,7 +67,7 @@ class LoopChain(Storing):
         self.verifier.drawn_beside = partial(self.randomness.drawn_beside, self.start_random[0])
 
     def goes_on(self, k: int) -> bool:
-        """For a loop of unknown length: whether its condition holds for the live state, that before step ``k``."""
+        """Whether the condition of a loop of unknown length holds for the live state, that before step ``k``."""
         if self.condition is None:
             return True
         with Enclosed(self.steps.enclosing, PAUSED):

@@ -292,7 +292,7 @@ class LoopRecord:
         return [*state, *outputs]
 
     def reverse(self, seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> list[list[tuple[int, Any]]]:
-        """For each sweep the cotangents of what entered, from those of the results, or None.
+        """The cotangents of what entered, for each sweep, from those of the results, or None.
 
         The steps that the policy runs again are run once for all. A loop that was reversed before goes forward again
         first.

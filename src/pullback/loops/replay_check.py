@@ -63,7 +63,7 @@ class Verifier:
             self._compare(self.expected.pop(step + 1), step, state, len(state))
 
     def looks_seldom(self) -> None:
-        """From now on take digests of a few states only: no step will be run again, unless others need the bytes that
+        """Take digests of a few states only, from now on: no step will be run again, unless others need the bytes that
         its tape takes. Step 0 may have run already."""
         self.stride = max(self.stride, SELDOM)
         del self.digests[:]

@@ -239,7 +239,7 @@ def _done(action: Action, chain: Chain) -> None:
 
 
 def chain_end(chain: Any, machine: Machine) -> int | None:
-    """For a loop of unknown length: the step at which its condition now says it ends, else None."""
+    """The step at which the condition of a loop of unknown length now says that it ends, else None."""
     if machine.n is not None or chain.goes_on(machine.cursor):
         return None
     return machine.cursor

@@ -147,7 +147,7 @@ def _body(body: Any, steps: Sequence[Swept]) -> Any:
 
 
 def _matched(places: Sequence[Place], n_inputs: int, step: Swept) -> Sequence[int | None]:
-    """For each operation of the step that is drawn the record of another one that does the same. Steps may differ: then
+    """The record of another step that does the same as each operation of the step that is drawn. Steps may differ: then
     it is the record of the same operation with as many before it at its line; None where there is none."""
     if step.places == places:
         return range(len(places))

@@ -112,7 +112,7 @@ def _rectangle(kind: str, x: float, y: float, width: float, height: float) -> st
 
 
 def influence_shares(picture: Picture) -> dict[int, float]:
-    """For each box that influences the output: how large its cotangent is among all, from 0.05 to 1 by its logarithm.
+    """How large the cotangent of each box that influences the output is among all, from 0.05 to 1 by its logarithm.
     Empty where no cotangents are known."""
     sizes = {box.key: math.log(box.adjoint) for box in picture.boxes if box.adjoint and math.isfinite(box.adjoint)}
     if not sizes:

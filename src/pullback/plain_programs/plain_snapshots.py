@@ -108,7 +108,7 @@ class PlainSnapshots:
                 yield ident, "entry", value
 
     def begin(self, step: int, cut: int) -> None:
-        """From ``cut`` on a snapshot is filled, if none is for that step."""
+        """Fill a snapshot from ``cut`` on, if none is for that step."""
         if step not in self.filling:
             self.filling[step] = self.newest = PlainSnapshot(cut)
 

@@ -108,7 +108,7 @@ def on_tape(tape: Tape, value: Any, ident: Any, flag: int = FREE) -> Any:
 
 
 def activate(handle: Any, ident: Any) -> None:
-    """From now on the handle stands for value ``ident``, which depends on the inputs: a buffer becomes a tracer."""
+    """Let the handle stand for value ``ident`` from now on, which depends on the inputs: a buffer becomes a tracer."""
     if handle._id is None and handle._tape.lent:
         require_not_lent(handle._value, handle._tape)
     handle._id = ident

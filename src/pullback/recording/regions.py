@@ -198,8 +198,8 @@ def _axes_of(item: Any) -> int:
 
 
 def winners(region: Region, root_shape: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """For a write with repeated indices: 1.0 for the elements of the value that survive (the last write wins), 0.0
-    for the others."""
+    """1.0 for the elements of the value that survive a write with repeated indices (the last write wins), 0.0 for the
+    others."""
     count = int(np.prod(shape, dtype=np.intp))
     order = np.arange(1, count + 1).reshape(shape)
     parts = any(

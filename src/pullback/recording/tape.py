@@ -304,7 +304,7 @@ class Tape:
 
 
 def recording_of(tapes: Sequence[Tape]) -> tuple[Tape | None, tuple[Tape, ...]]:
-    """Of traces under way, the innermost last: the innermost that records, and those around it.
+    """The innermost that records of the traces under way, of which the innermost is last; and those around it.
 
     A loop that runs plainly has paused its own; one that is captured records elsewhere. The trace to which a shadow has
     surrendered is asked of the shadow's: it was entered in the context of the call that was not followed, which may be

@@ -72,8 +72,8 @@ class Replayer:
         self.at = step + 1
 
     def _forget(self) -> None:
-        """After steps that functions have carried out: what they gave may look at what entered, so nothing is
-        written in place."""
+        """Drop the values that nothing reads after steps that functions have carried out: what these gave may look at
+        what entered, so nothing is written in place."""
         needs, at, entries = self.needs, self.at, self.entries
         start, near = (entries.cuts[at], needs.steps[at].before) if at < len(needs.steps) else (0, frozenset[int]())
         for ident in [i for i in self.env if i - start not in near and not needs.reads_from(at, i, entries)]:

@@ -12,8 +12,8 @@ AROUND: Final = 12
 
 
 def source_lines(table: Saved) -> list[dict[str, Any]]:
-    """For each file that rows name, those that hold most first: its name, its path as shown, and its lines as
-    ``(number, text, bytes, rows)``.
+    """The name of each file that rows name, its path as shown, and its lines as ``(number, text, bytes, rows)``; those
+    that hold most first.
 
     A gap is a line with the number 0. A file whose text is not to be had has its held lines alone.
     """

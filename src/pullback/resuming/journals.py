@@ -75,7 +75,7 @@ class LoopJournal:
 
     # The hooks of the loop.
     def begin(self) -> None:
-        """Before step 0: random states and effects are as the killed run had them."""
+        """Make random states and effects, before step 0, what the killed run had."""
         chain = self.record.chain
         if "start_random" in self.told:
             chain.randomness.restore(decoded(self.told["start_random"]))

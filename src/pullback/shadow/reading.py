@@ -150,6 +150,6 @@ def is_ordered(what: Any) -> bool:
 
 
 def warned_before(again: bool) -> AbstractContextManager[Any]:
-    """Of operations that are carried out ``again``, since they were computed for a value to be read, no warning
-    comes."""
+    """No warning comes, in the block, of operations that are carried out ``again``: they were computed for a value to
+    be read."""
     return quiet() if again else nullcontext()

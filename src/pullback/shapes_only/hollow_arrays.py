@@ -144,11 +144,11 @@ class Hollow(NDArrayOperatorsMixin, np.ndarray):  # type: ignore[misc]  # operat
         return np.take(self, *args, **kwargs)
 
     def __eq__(self, other: object) -> Any:
-        """Of itself True: there is no NaN in it."""
+        """True of itself: there is no NaN in it."""
         return True if other is self else self._asked(np.equal, other)
 
     def __ne__(self, other: object) -> Any:
-        """Of itself False."""
+        """False of itself."""
         return False if other is self else self._asked(np.not_equal, other)
 
     def _asked(self, compare: Any, other: Any) -> Any:

@@ -27,7 +27,7 @@ result depend on every operand."""
 
 
 def selected(apply: LinearMap, n: int, units: Any = 1.0) -> NDArray[np.int64] | None:
-    """For a linear map that only moves elements: the place from which each element of the result comes, -1 for a 0;
+    """The place from which each element of the result comes, for a linear map that only moves elements, -1 for a 0;
     None for any other map.
 
     The test: random integers, times ``units``, come back unchanged. Any other map passes with a chance below 1e-11.
@@ -167,7 +167,7 @@ def _probe(random: Any, n: int) -> NDArray[np.float64]:
 
 
 def _owners(reached: Any, columns: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """For each row the one of these columns that reaches it, -1 where none does."""
+    """The one of these columns that reaches each row, -1 where none does."""
     owner = np.full(reached.shape[0], -1)
     entries = reached.tocoo()
     mine = columns[entries.col]

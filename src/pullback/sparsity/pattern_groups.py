@@ -16,7 +16,7 @@ def sparse_library() -> Any:
 
 
 def groups_of_columns(pattern: Any) -> NDArray[np.int64]:
-    """For each column of a sparse pattern its group: no row has entries in two columns of one group.
+    """The group of each column of a sparse pattern: no row has entries in two columns of one group.
 
     Sequential colouring of the column intersection graph (Curtis, Powell and Reid, IMA J. Appl. Math. 13, 1974; Coleman
     and More, SIAM J. Numer. Anal. 20, 1983), by SciPy, in the columns' own order and with the fullest columns first:

@@ -21,7 +21,7 @@ _NUMBERS = (float, complex, np.generic)
 
 
 class UntoldError(Exception):
-    """Of an object nobody can say whether it is still what it was."""
+    """Raised of an object of which nobody can say whether it is still what it was."""
 
 
 @define(eq=False)

@@ -289,7 +289,7 @@ def _refuse(leaves: Leaves, what: str, where: str) -> None:
 def _by_colour(
     of_entries: NDArray[np.int64], of_lines: NDArray[np.int64], n_numbers: int
 ) -> Iterator[tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]]:
-    """For each colour the places of its entries, and a seed with 1 at each of its lines (columns or rows); so many
+    """The places of the entries of each colour, and a seed with 1 at each of its lines (columns or rows); so many
     colours together as :data:`SEED_BYTES` allow, where one takes so many numbers."""
     order = np.argsort(of_entries, kind="stable")
     ends = np.cumsum(np.bincount(of_entries, minlength=count(of_lines)))

@@ -302,7 +302,7 @@ class Nesting(ShadowRun):
 
     @property
     def holds(self) -> bool:
-        """In a sweep rules may change NumPy's error state."""
+        """Whether the state of NumPy's errors is as it was; in a sweep rules may change it."""
         return self.sweeps or super().holds
 
     def frozen(self, handle: Any) -> Any:

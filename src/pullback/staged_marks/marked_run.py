@@ -305,8 +305,8 @@ class MarkedRun(InlinedRun):
             super().write(handle, region, value, add=add)
 
     def survivors(self) -> tuple[list[Any], list[int]]:
-        """After a step that was carried out at once: the handles that it has made and somebody has, and the places of
-        what was lent and somebody has."""
+        """The handles that a step has made that was carried out at once, and somebody has, and the places of what was
+        lent and somebody has."""
         self.stands, self.frozen, alone, made = {}, [], self.alone, []
         n_lent, self.alone, self.made = len(self.lent), [], ()
         lent = alone[:n_lent]

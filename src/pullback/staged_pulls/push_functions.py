@@ -55,7 +55,7 @@ class Push:
     def each(
         self, slots: Sequence[Any], groups: Sequence[Sequence[Sequence[Any]]], work: Workspace
     ) -> list[list[list[Any]]] | None:
-        """For each group and direction the tangents of the outputs, None where there is none; the records of the pull
+        """The tangents of the outputs for each group and direction, None where there is none; the records of the pull
         hold ``slots``. None where a tangent is NaN (see ``Reverse.each``), and where the pull leaves a NaN out."""
         seeds = [part for several in groups for part in stacked_seeds(several, len(several))]
         with quiet():
@@ -148,7 +148,7 @@ def _is_zeros(value: Any) -> bool:
 def _derivatives(
     tape: Tape, outs: Outs, slots: list[Any], held: list[Any], directions: list[dict[int, Any]], flags: list[Any]
 ) -> list[list[Any]]:
-    """For each direction the tangents of the outputs, None where there is none: the pull of the pull, at a cotangent 1
+    """The tangents of the outputs in each direction, None where there is none: the pull of the pull, at a cotangent 1
     of each. ``held`` stands for the values ``slots`` that the records hold. The ``flags`` are 1 where the first sweep
     leaves a NaN out."""
     instead = {id(value): handle for value, handle in zip(slots, held, strict=True)}

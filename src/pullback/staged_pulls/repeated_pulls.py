@@ -103,7 +103,7 @@ class RepeatedPulls:
     work: dict[Reverse, Workspace] = field(factory=dict, init=False)
 
     def of(self, several: Sequence[list[Any]], enough: int) -> list[list[Any] | None]:
-        """For each seed the cotangents of the inputs, None where there is none, from those of the records; None where
+        """The cotangents of the inputs for each seed, None where there is none, from those of the records; None where
         the tape has to be swept. A function is made after ``enough`` sweeps of such tapes."""
         tape, found = self.tape, list[list[Any] | None]([None] * len(several))
         if tape.outer is not None or tape.marks is not None or TRAPPED.get():

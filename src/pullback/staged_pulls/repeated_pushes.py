@@ -53,7 +53,7 @@ class RepeatedPushes:
         return any(push is not None for push in self.known.pushes.values())
 
     def hold(self) -> None:
-        """From now on the map is that of the arguments as they are, whatever the user does with them."""
+        """Make the map that of the arguments as they are now, whatever the user does with them."""
         traced = self.traced
         traced.require_unchanged()
         given = {id(buffer_of(x.leaf)) for x in traced.inputs if isinstance(x.leaf, np.ndarray)}

@@ -60,7 +60,7 @@ class Tangential:
     work: Workspace = field(factory=Workspace)
 
     def each_of(self, entering: Sequence[Any], parts: Sequence[Any]) -> list[list[Any]]:
-        """For each of many parts the tangents of the results."""
+        """The tangents of the results for each of many parts."""
         spec, before = spec_of(entering[self.place]), bits_where_shared(entering)
         if not all(is_of(part, spec) for part in parts):
             raise _NotNowError
@@ -101,7 +101,7 @@ class RepeatedTangents:
         self, f: Any, call: tuple[tuple[Any, ...], Sequence[int]], several: Sequence[list[Any]], program: Program,
         ordinary: Callable[[Sequence[Any]], list[Any]], specs: Sequence[ArraySpec],
     ) -> list[list[Any]] | None:  # fmt: skip
-        """For each of several directions the tangents of the results, of these ``specs``; None where they are to be
+        """The tangents of the results, of these ``specs``, in each of several directions; None where they are to be
         computed one by one, as ``ordinary`` does, whose bits a new function has to give. ``call`` is the arguments, and
         which are differentiated."""
         if self.why or not may_enter(None) or not self.lock.acquire(blocking=False):

@@ -50,7 +50,7 @@ class Reverse:
         return all(map(is_of, seeds, self.specs))
 
     def each(self, slots: Sequence[Any], several: Sequence[Sequence[Any]], work: Workspace) -> list[list[Any]] | None:
-        """For each of several seeds, not more than it is for, the cotangents of the inputs, None where there is none;
+        """The cotangents of the inputs for each of several seeds, not more than it is for, None where there is none;
         the records hold ``slots``. None where several are NaN: of two NaNs that meet, the one that is handed on depends
         on the place."""
         seeds = several[0] if self.n is None else stacked_seeds(several, self.n)
@@ -66,7 +66,7 @@ class Reverse:
 
 
 def stacked_seeds(several: Sequence[Sequence[Any]], n: int) -> list[Any]:
-    """For each part of a seed the parts of all; the last stands for those that there are less than ``n``."""
+    """The parts of all seeds for each part of one; the last stands for those that there are less than ``n``."""
     filled = [*several, *(several[-1] for _ in range(len(several), n))]
     return [np.array(parts) for parts in zip(*filled, strict=True)]
 

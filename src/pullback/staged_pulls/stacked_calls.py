@@ -307,7 +307,7 @@ def _broadcast(call: Call) -> Any:
 
 
 def _summed(call: Call) -> Any:
-    """In the order in which NumPy adds up one place: the axis that is new lies outside of the others."""
+    """The sum in the order in which NumPy adds up one place: the axis that is new lies outside of the others."""
     ndim, named = np.ndim(call.single(call.args[0])), call.named("axis", "dtype", "out", "keepdims")
     axis = named.get("axis", 0 if call.statement.function == np.add.reduce else None)
     named["axis"] = call.axis(tuple(range(ndim)) if axis is None else axis, ndim)

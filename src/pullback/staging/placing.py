@@ -176,7 +176,7 @@ class _Planner:
             self.lookers.setdefault(root, []).append(number)
 
     def _look_ahead(self) -> None:
-        """Until when the memory of each value is in use, whether a write goes in place or not."""
+        """Note until when the memory of each value is in use, whether a write goes in place or not."""
         until, had = dict(self.last), set(self.kept - self.slots)
         for statement in reversed(self.statements):
             makes, then = statement.makes, until.get(statement.makes, -1)

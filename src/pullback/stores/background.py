@@ -47,7 +47,7 @@ class Job:
         return self.claim.acquire(blocking=False)
 
     def wait(self) -> None:
-        """Until it is done. In a process that was forked off nobody else does it."""
+        """Wait until it is done. In a process that was forked off nobody else does it."""
         if self.owner != os.getpid():
             if not self.done:
                 self._make()

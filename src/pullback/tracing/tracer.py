@@ -309,7 +309,7 @@ class Tracer(Unconverted):
         set_item(self, Ellipsis, np.sort(self, axis, **options))
 
     def partition(self, kth: Any, axis: int = -1, **options: Any) -> None:
-        """In place: at ``kth`` the element that a sort would put there, smaller ones before it, others after."""
+        """Put the element at ``kth``, in place, that a sort would put there, smaller ones before it, others after."""
         set_item(self, Ellipsis, np.partition(self, kth, axis, **options))
 
     def item(self, *index: int) -> Any:

@@ -129,7 +129,7 @@ def looked_at_only(mask: Any, operands: tuple[Any, ...]) -> Iterator[None]:
 
 
 def _generalised(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Of matmul and its kin the plugin knows the options; a dtype is asked of the operands."""
+    """The call of matmul and its kin: the plugin knows the options; a dtype is asked of the operands."""
     dtype = kwargs.pop("dtype", None)
     kwargs.pop("casting", None)
     if dtype is not None:

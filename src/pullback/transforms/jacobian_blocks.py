@@ -34,7 +34,7 @@ class Leaves:
 
     @property
     def is_complex(self) -> tuple[bool, ...]:
-        """For each leaf whether it is complex."""
+        """Whether each leaf is complex."""
         return tuple(spec.dtype.kind == "c" for spec in self.specs)
 
     def structured(self, parts: Sequence[Any]) -> Any:

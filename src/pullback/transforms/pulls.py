@@ -180,8 +180,8 @@ class Pull:
         return left
 
     def schedules(self) -> list[tuple[int, Any, dict[str, int]]]:
-        """For marked steps and plain code that was cut, the number of steps, the policy whose schedule they go by, and
-        the sizes that this was asked for with."""
+        """The number of steps, the policy whose schedule they go by, and the sizes that this was asked for with, of
+        marked steps and of plain code that was cut."""
         chains = self._governor.chains if self._governor is not None else ()
         drawn = [(chain, getattr(getattr(chain, "schedule", None), "policy", None)) for chain in chains]
         return [
@@ -201,7 +201,7 @@ class Pull:
         return int(around + max(within, default=0))
 
     def listen(self, on_adjoint: Mapping[str, Any] | None, *, keeps: bool, several: int | None = None) -> None:
-        """From now on the cotangents of marked values go to the functions in ``on_adjoint``; with ``keeps`` the
+        """Send the cotangents of marked values to the functions in ``on_adjoint`` from now on; with ``keeps`` the
         others are stored."""
         tape = self._open().tape
         marked = tape.marks is not None or on_adjoint

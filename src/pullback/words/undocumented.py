@@ -286,10 +286,10 @@ def legacy_bytes() -> int:
 
 
 def column_groups(load: Callable[[str], Any], pattern: Any, orders: tuple[Any, ...]) -> Any:
-    """For each column of a sparse pattern, in rows, its group, no row having entries in two columns of one group: by
-    the function behind ``jac_sparsity=`` of ``scipy.optimize.least_squares``, whose module ``load`` imports, in the
-    order of columns that takes the fewest groups. Test: test_scipy_groups_columns. Where it is gone, or its groups are
-    none, each column is a group of its own, at the price of a derivative each."""
+    """The group of each column of a sparse pattern, in rows, no row having entries in two columns of one group: by the
+    function behind ``jac_sparsity=`` of ``scipy.optimize.least_squares``, whose module ``load`` imports, in the order
+    of columns that takes the fewest groups. Test: test_scipy_groups_columns. Where it is gone, or its groups are none,
+    each column is a group of its own, at the price of a derivative each."""
     own = np.arange(pattern.shape[1])
     try:
         group = load("scipy.optimize._numdiff").group_columns

@@ -28,7 +28,7 @@ def _modules() -> dict[str, ModuleType]:
 
 
 def install() -> None:
-    """From now on ``import autograd`` and ``from autograd.scipy.stats import norm`` give this package.
+    """Let ``import autograd`` and ``from autograd.scipy.stats import norm`` give this package from now on.
 
     Call it before the first module that imports autograd. A second call does nothing.
 

@@ -29,7 +29,7 @@ def _regular(det: NDArray[Any]) -> Any:
 
 
 def _all_but_one(s: NDArray[Any]) -> Any:
-    """For each place on the last axis the product of all other elements."""
+    """The product of all other elements, for each place on the last axis."""
     one = np.ones_like(s[..., :1])
     before = np.cumprod(np.concatenate([one, s[..., :-1]], -1), -1)[..., : s.shape[-1]]
     after = np.cumprod(np.concatenate([one, s[..., :0:-1]], -1), -1)[..., s.shape[-1] - 1 :: -1]
@@ -103,7 +103,7 @@ def _inverse_transposed(a: Any, singular: NDArray[np.bool_]) -> Any:
 
 
 def _slogdet_rule(ct: Any, a: Any, sign: Any) -> Any:
-    """With t = tr(a^-1 da): d logdet = Re t, and d sign = i sign Im t, which is 0 for a real matrix."""
+    """Re t for logdet and i sign Im t for the sign, with t = tr(a^-1 da): the latter is 0 for a real matrix."""
     of_sign, of_logdet = (None if part is None else np.expand_dims(part, (-2, -1)) for part in ct)
     weight: Any = 0.0 if of_logdet is None else of_logdet
     if a.dtype.kind == "c" and of_sign is not None:

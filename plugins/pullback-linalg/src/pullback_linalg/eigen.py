@@ -113,7 +113,7 @@ eig = primitive(lambda a: np.linalg.eig(a), name="eig", outputs=("w", "v"), vjps
 
 
 def matching(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.intp]:
-    """For each of ``values`` the place of its equal in ``others`` flattened, each place once: without vectors LAPACK
+    """The place in ``others`` flattened of the equal of each of ``values``, each place once: without vectors LAPACK
     orders otherwise."""
     n = values.shape[-1]
     order = np.arange(values.size).reshape(values.shape)

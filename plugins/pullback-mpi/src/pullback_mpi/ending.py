@@ -15,7 +15,7 @@ _OPEN: set[Any] = set()
 
 
 def tell_at_the_end(channel: Any) -> None:
-    """From now on the end of this program, and an error that leaves it, are told over this channel."""
+    """Let the end of this program, and an error that leaves it, be told over this channel from now on."""
     if not _OPEN:
         atexit.unregister(_leave)
         atexit.register(_leave)  # after mpi4py's own, and so run before it

@@ -64,7 +64,7 @@ def _adjoint(ct: Any, a: Any, b: Any, c: Any, rcond: Any) -> tuple[Any, Any]:
 
 
 def _to_points(ct_a: Any, x: Any, w: Any, deg: int) -> Any:
-    """From the cotangent of A to that of x: the slope of the power k is k times the power k - 1."""
+    """The cotangent of x from that of A: the slope of the power k is k times the power k - 1."""
     ct_v = ct_a if w is None else ct_a * w[:, None]
     return np.sum(ct_v[:, :-1] * np.arange(deg, 0, -1) * np.vander(x, deg), axis=1)
 

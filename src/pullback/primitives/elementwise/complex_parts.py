@@ -47,7 +47,7 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 
 def _direction(ct: Any, x: Any, out: Any) -> Any:
-    """With s = z / |z|: (ct - Re(ct s) conj(s)) / |z|, what turns z and does not stretch it; 0 at 0."""
+    """(ct - Re(ct s) conj(s)) / |z| with s = z / |z|: what turns z and does not stretch it; 0 at 0."""
     size = np.absolute(x)
     return np.where(size == 0, 0, (ct - (ct * out).real * np.conjugate(out)) / np.where(size == 0, 1, size))
 

@@ -95,7 +95,7 @@ def _even_bin_of(sample: Any, edges: Any) -> Any:
 
 
 def _to_weights(ct: Any, sample: Any, edges: tuple[Any, ...], even: tuple[Any, ...], weights_spec: Any) -> Any:
-    """To each weight the cotangent of its bin; nothing to those outside of all."""
+    """The cotangent of its bin to each weight; nothing to those outside of all."""
     bins = [
         (_bin_of if n is None else _even_bin_of)(column, edge)
         for column, edge, n in zip(sample, edges, even, strict=True)

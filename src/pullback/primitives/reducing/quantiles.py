@@ -205,7 +205,7 @@ median = primitive(_median, name="middle", residuals=("low", "high", "n"), masks
 
 
 def _first_places(x: Any, out: Any, weights: Any, axis: Axis) -> Any:
-    """For each result the place of the first element of its slice that has its value and a weight; -1 where there is
+    """The place of the first element of its slice that has its value and a weight, for each result; -1 where there is
     none."""
     rows, heavy = _rows(x, axis), _rows(beside(weights, x.shape, axis) > 0, axis)
     cells = _rows(np.arange(x.size).reshape(x.shape), axis)

@@ -11,7 +11,7 @@ from pullback.words.specs import ArraySpec
 
 
 def _to_segments(ct: Any, x_spec: ArraySpec, starts: tuple[int, ...], axis: int) -> Any:
-    """To every element the cotangent of its segment; nothing to those before the first."""
+    """The cotangent of its segment to every element; nothing to those before the first."""
     counts = np.diff((*starts, x_spec.shape[axis]))
     spread = np.repeat(ct, counts, axis)
     if not starts[0]:

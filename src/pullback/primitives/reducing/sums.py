@@ -43,7 +43,7 @@ def masked_spread(ct: Any, x_spec: ArraySpec, axis: Axis, where: Any) -> Any:
 
 
 def to_mean(ct: Any, where: Any, x_spec: ArraySpec, axis: Axis) -> Any:
-    """To every element that took part its share in the mean's cotangent."""
+    """Its share in the mean's cotangent to every element that took part."""
     share = keep(ct, x_spec.shape, axis) / np.maximum(count(where, x_spec, axis).real, 1)
     return masked_spread(share, x_spec, axis, where)
 

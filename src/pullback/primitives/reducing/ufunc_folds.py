@@ -81,8 +81,8 @@ def _accumulate_by(ufunc: Any, rule: Callable[..., Any], *, masks: bool = False)
 
 
 def _to_leaders(ct: Any, out: Any, x_spec: ArraySpec, axis: int) -> Any:
-    """To the element that each running maximum is: where it last changed, hence to the first of equals. A NaN
-    follows a NaN unchanged."""
+    """The cotangent of each running maximum to the element that it is: where it last changed, hence the first of
+    equals. A NaN follows a NaN unchanged."""
     value = np.moveaxis(np.asarray(plain_value(out)), axis, -1)
     if not value.size:
         return ct
@@ -201,7 +201,8 @@ def _walk(ufunc: Any, x: Any, axis: Axis, dtype: Any, keepdims: bool, initial: A
 
 # -------------------------------------------------------------------------------------------------------- fmax and fmin
 def _to_few(ct: Any, x: Any, out: Any, x_spec: ArraySpec, axis: Axis) -> Any:
-    """Of all elements at once few are the extremum, so that their places are sooner found than a mask."""
+    """The cotangent to the few elements that are the extremum of all at once: their places are sooner found than a
+    mask."""
     if axis is not None:
         return _to_extremes(ct, x, np.nan, True, out, x_spec, axis)
     places = np.flatnonzero(x == out)

@@ -34,7 +34,7 @@ def loses_nothing(x: Any, axis: Axis) -> bool:
 
 
 def products_of_others(x: Any, axis: Axis) -> Any:
-    """For every element the product of all others along ``axis``."""
+    """The product of all others along ``axis``, for every element."""
     ndim = len(x.shape)
     reduced = (
         tuple(range(ndim))

@@ -147,7 +147,7 @@ class _Step:
         self.theirs = tuple(theirs) if params and isinstance(theirs, tuple | list) else (theirs,)
 
     def gaps(self, rtol: float | None) -> Iterator[tuple[str, float, str]]:
-        """For each leaf its name, how far both are apart relative to its largest element, and the text of the fault."""
+        """The name of each leaf, how far both are apart relative to its largest element, and the text of the fault."""
         if len(self.theirs) != len(self.inputs):
             expected = "the cotangent of the state" + " and one of each of the params" * (len(self.inputs) > 1)
             yield "state", np.inf, f"hand returned {len(self.theirs)} cotangents; return {expected}: {len(self.inputs)}"

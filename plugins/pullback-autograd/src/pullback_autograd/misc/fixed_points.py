@@ -36,7 +36,7 @@ _solution = pb.primitive(_iterate, name="fixed_point", nondiff=("x0",))
 
 @_solution.vjp("a")
 def _pull_solution(ct: Any, a: Any, out: Any, of_vector: Any, distance: Any, tol: float) -> Any:
-    """With x = F(a, x): w = ct + (dF/dx)^T w, itself a fixed point; the cotangent of a is (dF/da)^T w."""
+    """(dF/da)^T w, with x = F(a, x) and w = ct + (dF/dx)^T w, itself a fixed point."""
 
     def adjoint(both: Any) -> Callable[[Any], Any]:
         _, pull = pb.vjp(of_vector(both[1]), both[2])

@@ -63,7 +63,7 @@ def _cho_solve(c: Any, b: Any, *, lower: bool) -> Any:
 
 
 def _cho_rule(ct: Any, c: Any, out: Any, lower: bool, needed: Any) -> tuple[Any, Any]:
-    """With a = l l^H: g = a^-T ct, and that of l follows from the one of a, -g out^T: (m + m^H) l, with m its
+    """That of b is g = a^-T ct with a = l l^H; that of l follows from the one of a, -g out^T: (m + m^H) l, with m its
     conjugate."""
     g = conj(cho_system(c, conj(ct), lower=lower))
     if "c" not in needed:
@@ -106,7 +106,7 @@ def order_of(piv: Any) -> Any:
 
 
 def _lu_rule(ct: Any, lu: Any, piv: Any) -> Any:
-    """With P^T a = l u: P l^-T (tril(l^T ct_l, -1) + triu(ct_u u^T)) u^-T."""
+    """P l^-T (tril(l^T ct_l, -1) + triu(ct_u u^T)) u^-T with P^T a = l u."""
     both = ct[0]
     one = np.eye(lu.shape[0], dtype=lu.dtype)
     lower, upper = np.tril(lu, -1) + one, np.triu(lu)

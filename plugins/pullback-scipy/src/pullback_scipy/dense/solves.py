@@ -110,7 +110,7 @@ def banded_transpose(ab: Any, lower: int, upper: int) -> Any:
 
 
 def _along(g: Any, x: Any, d: int) -> Any:
-    """For each column j the sum of g[j - d] x[j] over the right sides, on the diagonal d."""
+    """The sum of g[j - d] x[j] over the right sides for each column j, on the diagonal d."""
     product = _shifted(g, -d) * x
     return np.sum(product, axis=1) if product.ndim == 2 else product
 

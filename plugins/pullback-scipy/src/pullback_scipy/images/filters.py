@@ -63,7 +63,7 @@ def _inner_rule(ct: Any, x: Any, w: Any, needed: frozenset[str]) -> tuple[Any, A
 
 
 def weights_cotangent(ct: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """For each weight the sum of the products that it stands in."""
+    """The sum of the products that each weight stands in."""
     sums = []
     for place in np.ndindex(shape):
         key = tuple(slice(k, k + n) for k, n in zip(place, ct.shape, strict=True))

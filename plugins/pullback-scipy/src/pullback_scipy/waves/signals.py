@@ -301,7 +301,7 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: 
 
 # ----------------------------------------------------------------------------------------------------------- resampling
 def _resampled(x: Any, num: int) -> Any:
-    """By Fourier transforms: the middle frequency of an even length stands for two."""
+    """The signal resampled by Fourier transforms: the middle frequency of an even length stands for two."""
     n = x.shape[-1]
     if np.iscomplexobj(pb.value(x)):
         return _resampled(x.real, num) + 1j * _resampled(x.imag, num)
