@@ -170,7 +170,8 @@ def _made(
         raise NotStageableError(run.why or "a captured value")
     if not reads.hold():
         raise NotStageableError("it changes what it reads")
-    shortcut = Shortcut(("tangents", place), definition, kinds, places, reads, None, [])  # type: ignore[arg-type]  # none
+    # Without what runs: it only compares.
+    shortcut = Shortcut(("tangents", place), definition, kinds, places, reads, None, [])  # type: ignore[arg-type]
     generated, [n] = written_for_many(run, len(xs), _width, [leaving], "tangents")
     made = Tangential(place, shortcut, generated, tuple(run.constants), tuple(t is not None for t in found), n)
     _require_same(made, xs, spec, ordinary)
