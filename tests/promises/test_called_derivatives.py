@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.accumulating_reverses import arriving_cotangents
+from pullback.continued_sums import arriving_cotangents
 from pullback.nested_derivatives import called_derivatives
 from pullback.staging import shelf
 

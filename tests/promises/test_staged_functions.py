@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from tests.programs.drawn_bodies import N_STEPS, arguments, body_of, checks, drawn_body, drawn_leaves, kind_of
 
 import pullback as pb
-from pullback.accumulating_reverses import arriving_cotangents
+from pullback.continued_sums import arriving_cotangents
 
 POLICIES = (pb.SaveAll(), pb.Binomial(3))
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.accumulating_reverses.arriving_cotangents import Arriving
-from pullback.accumulating_reverses.onward_reverses import captured
+from pullback.continued_sums.arriving_cotangents import Arriving
+from pullback.continued_sums.onward_reverses import captured
 from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.handles import SHARED, make
 from pullback.recording.results import component

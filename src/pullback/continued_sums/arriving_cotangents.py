@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.accumulating_reverses.onward_reverses import onward_reverse
+from pullback.continued_sums.onward_reverses import onward_reverse
 from pullback.recording.copies import packed_copy
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.generated import Generated
