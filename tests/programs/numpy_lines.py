@@ -77,12 +77,17 @@ VALUES = {
         np.nanmean({a}, axis={axis}, keepdims={flag})|np.nanmax({a}, axis={axis})|np.nanstd({a}, axis={axis})
         np.nanprod({a}, axis={axis})|np.any({a} > 0, axis={axis})|np.count_nonzero({a} > 0)|np.all({a} > -1)
         np.nanmin({a})
+        np.prod({a}, axis={one}, dtype={real})|np.std({a}, axis={one}, dtype={real})|np.var({a}, dtype={real})
+        np.nanprod({a}, axis={one}, dtype={real})|np.fmax.reduce({a}, axis={one}, dtype={real})
+        np.divide.reduce({p}, axis={one}, dtype={real})|np.hypot.reduceat({a}, [0, 1], axis={one})
+        np.multiply.reduceat({a}, [1, 0], axis={one}, dtype={real})
         np.trapezoid({a}, axis={one})|np.trapezoid({a}, dx=0.3)|np.cov({a})|np.corrcoef({a})
         np.bincount([0, 1, 0], weights={a})
     """,
     "scans": """
         np.cumsum({a})|np.cumsum({a}, axis={one})|{a}.cumsum({one})|np.cumprod({a})|np.cumprod({a}, axis={one})
         {a}.cumprod({one})
+        np.cumprod({a}, axis={one}, dtype={real})|np.divide.accumulate({p}, axis={one}, dtype={real})
         np.cumulative_sum({a}, axis={one}, include_initial={flag})
         np.cumulative_prod({a}, axis={one}, include_initial={flag})
         np.add.accumulate({a}, axis={one})|np.multiply.accumulate({a})|np.maximum.accumulate({a}, axis={one})
@@ -156,7 +161,7 @@ VALUES = {
         {a}.T[{view}]|np.take({a}, [0, -1, 0])|np.take({a}, [[0, 1], [1, 0]], axis={one})|{a}.take(1)
         np.take({a}, [0, 5], mode="clip")
         np.compress([True, False, True], {a})|np.compress([False, True], {a}, axis={one})|np.extract({mask}, {a})
-        {a}.flat[1]
+        {a}.flat[1]|{a}.flat[1:3]|{a}.flat[...]|np.take({a}, 0, axis={one}, mode="wrap")|{a}.take(-1, 0, mode="clip")
         {a}.flat[[0, 0, 1]]|{a}.item(0)|{a}[k0]|{a}[..., k0]|{a}[np.nonzero({mask})]|{a}[np.where({a} > 0)]
         {a}[np.diag_indices(2)]
         {a}[np.ix_([0, 1], [1, 0])]|{a}[np.unravel_index(1, {a}.shape)]

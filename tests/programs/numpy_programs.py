@@ -172,6 +172,7 @@ class Draft:
         with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
             warnings.simplefilter("error")
             warnings.filterwarnings("ignore", message="Setting the shape on a NumPy array")
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
             exec(compiled(line, False), self.names)  # noqa: S102 - the text is drawn from the tables above
 
     def known(self) -> list[str]:

@@ -39,6 +39,9 @@ class Tally:
     unjudged: int = 0
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")  # dtype= of reals, as drawn
+
+
 def require_right(program: Program, tally: Tally) -> None:
     """All that is promised of one program, counted."""
     tally.drawn += 1

@@ -18,6 +18,7 @@ EXACT, SINGLE, CLOSE = 1e-9, 3e-4, 1e-6
 SMOOTH = 1e-4
 """A second derivative is judged where the gradient differs by no more than this part of its size between two close
 points."""
+pytestmark = pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")  # dtype= of reals, as drawn
 
 
 def verified(program: Program) -> str:

@@ -325,18 +325,27 @@ def _reads_before_and_after(u):
     return w + v * v + b * 1.1  # three contributions to the cotangent of t: their order decides bits
 
 
+def _writes_by_a_function(u):
+    t = np.sin(u)
+    b = t[:]
+    np.cumsum(b, out=b)  # returns a stale view
+    w, v = np.tanh(t), t * 0.7
+    return w + v * v + b * 1.1
+
+
 @pytest.mark.parametrize(
     "policy", [pb.Budget("1 MB"), pb.Budget("60 kB"), pb.Binomial(2), pb.Mixed(2), pb.Keep(np.sin)], ids=str
 )
 @pytest.mark.parametrize("staging", ["off", "numpy"])
+@pytest.mark.parametrize("step", [_reads_before_and_after, _writes_by_a_function])
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
-def test_a_view_is_derived_again_at_one_place_under_every_policy(policy, staging):
+def test_a_view_is_derived_again_at_one_place_under_every_policy(policy, staging, step):
     def loop(x):
-        return np.sum(pb.fori_loop(0, 5, lambda _, u: _reads_before_and_after(u), x))
+        return np.sum(pb.fori_loop(0, 5, lambda _, u: step(u), x))
 
     def steps(x):
         for _ in pb.steps(5):
-            x = _reads_before_and_after(x)
+            x = step(x)
         return np.sum(x)
 
     x = np.random.default_rng(0).standard_normal(50)

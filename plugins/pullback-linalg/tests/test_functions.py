@@ -231,3 +231,10 @@ def test_errors_are_numpys_or_name_the_remedy(f, error, words):
 def test_a_pivot_that_cannot_be_is_refused():
     with pytest.raises(ValueError, match="pivots from 0 to 9 do not belong to a matrix of 3 rows"):
         substitute(A, np.array([0, 9, 2], np.int32), B, transpose=False)
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def test_an_einsum_of_reals_sees_no_imaginary_part():
+    z = np.array([1 + 2j, 3 - 1j])
+    gradient = pb.grad(lambda z: np.einsum("i,i", z, z, dtype=float, casting="unsafe"))(z)
+    np.testing.assert_array_equal(gradient, [2, 6])

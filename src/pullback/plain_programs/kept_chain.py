@@ -23,7 +23,6 @@ from pullback.recording.handles import (
     Handle,
     freeze,
     plain_value,
-    resolve,
     root_of,
     twin_of,
 )
@@ -221,13 +220,14 @@ class KeptChain:
 
     def returned(self, name: str, handle: Any) -> None:
         """A function of several primitives has returned a value."""
-        if handle._id >= self.entries.start:
-            value = resolve(handle)._value
-            known = self._known(handle._id, value)
+        root = root_of(handle)  # to derive a stale view again would be a record that save-all has elsewhere
+        shown = handle if self.base.get(handle._id, handle._id) == root._id else root
+        if shown._id >= self.entries.start:
+            known = self._known(shown._id, shown._value)
             known.functions += (name,)
             if known.saved_as:
                 self.decisions.makers.add(name)
-            self._again(known, handle._id, value, handle)
+            self._again(known, shown._id, shown._value, shown)
 
     def _saved(self, ident: int, value: Any, told: str) -> None:
         """A record holds a value."""

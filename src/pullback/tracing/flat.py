@@ -39,7 +39,8 @@ class Flat:
         return iter(self._handle.ravel())
 
     def __getitem__(self, key: Any) -> Any:
-        return self._handle.ravel()[key]
+        chosen = self._handle.ravel()[key]
+        return chosen.copy() if np.ndim(chosen) else chosen
 
     def __setitem__(self, key: Any, new: Any) -> None:
         set_flat(self._handle, np.arange(len(self))[key].ravel(), new)

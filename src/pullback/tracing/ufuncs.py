@@ -81,8 +81,8 @@ def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, An
         require_traced_target(f"{ufunc.__name__}.at", inputs[0])
         return _at(ufunc, *inputs)
     if ufunc in (np.add, np.multiply) and method in ("reduce", "accumulate", "reduceat") and targets[0] is not None:
-        kwargs["dtype"] = kwargs.get("dtype") or targets[0].dtype  # NumPy computes in it
-    casting = kwargs.get("casting", "same_kind")
+        kwargs["dtype"] = kwargs.get("dtype") or targets[0].dtype.newbyteorder("=")  # NumPy computes in it
+    casting = kwargs.get("casting", "same_kind") if method in ("__call__", "outer") else "unsafe"
     result = _call(ufunc, inputs, kwargs, targets) if method == "__call__" else _method(ufunc, method, inputs, kwargs)
     if all(target is None for target in targets):
         return result
@@ -213,12 +213,14 @@ def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
-    """Slice by slice: ``reduce`` over ``indices[k]`` to ``indices[k + 1]``, or one element where that is empty."""
+    """Slice by slice: ``reduce`` over ``indices[k]`` to ``indices[k + 1]``; one element, as it is, where there are no
+    two."""
+    array = array if dtype is None else _cast(array, np.dtype(dtype))
     line = np.moveaxis(array, axis, 0)
     starts = np.asarray(indices)
     stops = np.append(starts[1:], len(line))
     parts = [
-        ufunc.reduce(line[i:j], dtype=dtype) if i < j else line[i]
+        ufunc.reduce(line[i:j], dtype=dtype) if i + 1 < j else line[i]
         for i, j in zip(starts.tolist(), stops.tolist(), strict=True)
     ]
     plain = ufunc.reduceat(plain_value(array), indices, axis, dtype)  # tells how NumPy lays the result out

@@ -77,3 +77,44 @@ def test_reductions_of_questions_are_plain():
 
 def test_logaddexp_accumulate_of_large_numbers():
     same(pb.grad(lambda x: np.logaddexp.accumulate(x)[-1])(np.array([1000.0, 1000.0, -1000.0])), [0.5, 0.5, 0])
+
+
+# -------------------------------------------------------------------------------------------------------------- dtypes
+READ_AS_REAL = {
+    "prod": lambda z, dtype: np.prod(z, axis=0, dtype=dtype),
+    "prod where": lambda z, dtype: np.prod(z, axis=0, dtype=dtype, initial=2, where=[True, False, True]),
+    "cumprod": lambda z, dtype: np.cumprod(z, dtype=dtype),
+    "nanprod": lambda z, dtype: np.nanprod(z, dtype=dtype),
+    "cumulative_prod": lambda z, dtype: np.cumulative_prod(z, axis=1, dtype=dtype),
+    "divide.reduce": lambda z, dtype: np.divide.reduce(z, dtype=dtype),
+    "divide.accumulate": lambda z, dtype: np.divide.accumulate(z, axis=1, dtype=dtype),
+    "hypot.reduce": lambda z, dtype: np.hypot.reduce(z.real, axis=1, dtype=dtype),
+    "fmax.reduce": lambda z, dtype: np.fmax.reduce(z, axis=1, dtype=dtype),
+    "maximum.accumulate": lambda z, dtype: np.maximum.accumulate(z, axis=1, dtype=dtype),
+    "multiply.reduceat": lambda z, dtype: np.multiply.reduceat(z, [1, 0], axis=1, dtype=dtype),
+    "logaddexp.reduce": lambda z, dtype: np.logaddexp.reduce(z.real, dtype=dtype),
+}
+
+
+@pytest.mark.parametrize("name", READ_AS_REAL)
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def test_a_loop_of_reals_sees_no_imaginary_part(name):
+    fold, z = READ_AS_REAL[name], np.array([[0.7 + 1j, -1.3 + 2j, 1.9 - 1j], [1.1 - 3j, 0.4 + 1j, -0.8 + 0.5j]])
+    weighted = weighted_by(lambda z: fold(z, float).ravel(), np.cos(np.arange(fold(z, float).size)))
+    got = pb.grad(weighted)(z)
+    np.testing.assert_array_equal(got.imag, 0)
+    np.testing.assert_array_equal(got.real, pb.grad(lambda x: weighted(x + 0j))(z.real))
+    pb.testing.check_grads(weighted, (z,), order=1)
+
+
+@pytest.mark.parametrize("ufunc", [np.fmax, np.fmin, np.maximum, np.minimum])
+def test_an_extremum_is_found_among_the_elements_as_they_are_rounded(ufunc):
+    same(pb.grad(lambda x: ufunc.reduce(x, dtype=np.float32))(np.array([0.3, 0.3 + 1e-12])), [0.5, 0.5])
+    assert np.sum(pb.grad(lambda x: ufunc.reduceat(x, [0], dtype=np.float32)[0])(np.array([0.1, 0.7]))) == 1
+
+
+def test_a_segment_of_one_element_is_that_element():
+    x = np.array([-0.5, 2.0, -3.0])
+    value, slope = pb.value_and_grad(lambda x: np.sum(np.hypot.reduceat(x, [0, 1, 0])))(x)
+    assert value == np.sum(np.hypot.reduceat(x, [0, 1, 0]))
+    same(slope[:1], [1 + x[0] / np.linalg.norm(x)])

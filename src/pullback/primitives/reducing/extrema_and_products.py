@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.primitives.reducing.sums import ADD, is_true, reduce_by, sum_, sum_where
-from pullback.primitives.shared.axes import Axis, keep
+from pullback.primitives.shared.axes import Axis, as_loop_reads, keep
 from pullback.primitives.shared.gather_scatter import put
 from pullback.primitives.shared.products_of_others import is_ordinary, loses_nothing, products_of_others
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
@@ -21,8 +21,7 @@ MULTIPLY: Any = np.multiply.reduce
 
 
 def _ufunc_reduce(ufunc: Any, plain: Primitive, general: Primitive, identity: float | None) -> Composite:
-    """``ufunc.reduce`` by the primitives of :func:`reduce_by`; an extremum has no ``dtype``, so its array is cast
-    first."""
+    """``ufunc.reduce`` by the primitives of :func:`reduce_by`."""
 
     def reduce(
         array: Any,
@@ -34,8 +33,9 @@ def _ufunc_reduce(ufunc: Any, plain: Primitive, general: Primitive, identity: fl
         where: Any = True,
     ) -> Any:
         params = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
-        if "dtype" not in plain.params and params.pop("dtype") is not None:
-            array = np.astype(array, dtype)
+        if "dtype" not in plain.params:
+            params.pop("dtype")
+        array = array if plain.linear else as_loop_reads(array, dtype)
         return reduce_by(plain, general, identity, array, initial, where, **params)
 
     return composite(ufunc.reduce, name=f"{ufunc.__name__}.reduce")(reduce)
@@ -198,6 +198,7 @@ def np_prod(
     where: Any = True,
 ) -> Any:
     """numpy.prod."""
+    a = as_loop_reads(a, dtype)
     return reduce_by(prod, prod_where, 1, a, initial, where, axis=axis, dtype=dtype, keepdims=is_true(keepdims))
 
 

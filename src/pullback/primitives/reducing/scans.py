@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from pullback.primitives.shared.axes import BACKWARDS, Shape, cut, integral
+from pullback.primitives.shared.axes import BACKWARDS, Shape, as_loop_reads, cut
 from pullback.primitives.shared.masked_arithmetic import silent, times
 from pullback.primitives.shared.numpy_names import available, served
 from pullback.primitives.shared.products_of_others import is_ordinary
@@ -113,7 +113,7 @@ cumprod = primitive(
 def _line(a: Any, axis: int | None) -> tuple[Any, int]:
     """The array to scan and its axis, not negative: all elements in C order where ``axis`` is None."""
     if axis is None:
-        return np.ravel(a), 0
+        return a if a.ndim == 1 else np.ravel(a), 0
     line = np.reshape(a, (1,)) if a.ndim == 0 else a
     return line, normalize_axis_index(axis, line.ndim)
 
@@ -122,7 +122,7 @@ def _functions(scan: Primitive, function: Any, ufunc: Any, newer_name: str) -> t
     """NumPy's names of a scan: ``np.cumsum``, ``np.add.accumulate``, and since NumPy 2.1 ``np.cumulative_sum``."""
 
     def cumulate(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-        line, along = _line(plain_value(a) if integral(dtype) else a, axis)
+        line, along = _line(as_loop_reads(a, dtype), axis)
         return scan(line, axis=along, dtype=dtype)
 
     def accumulate(array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -133,7 +133,7 @@ def _functions(scan: Primitive, function: Any, ufunc: Any, newer_name: str) -> t
     ) -> Any:
         if axis is None and x.ndim > 1:
             raise ValueError(f"{newer_name}: {x.ndim} axes need axis=; numpy.{function.__name__} goes without")
-        line, along = _line(plain_value(x) if integral(dtype) else x, axis or 0)
+        line, along = _line(as_loop_reads(x, dtype), axis or 0)
         result = scan(line, axis=along, dtype=dtype)
         if not include_initial:
             return result

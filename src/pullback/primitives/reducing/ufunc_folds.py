@@ -20,7 +20,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from pullback.primitives.elementwise import powers, ufunc_rules
 from pullback.primitives.reducing.extrema_and_products import shares, softmax
 from pullback.primitives.reducing.scans import from_the_end
-from pullback.primitives.shared.axes import BACKWARDS, Axis, cut, integral, keep
+from pullback.primitives.shared.axes import BACKWARDS, Axis, as_loop_reads, cut, keep
 from pullback.primitives.shared.gather_scatter import put
 from pullback.primitives.shared.masked_arithmetic import over, times
 from pullback.recording.handles import plain_value
@@ -188,7 +188,6 @@ def _require_fold(ufunc: Any, x: Any, axis: Axis, dtype: Any, out: Any) -> None:
 def _walk(ufunc: Any, x: Any, axis: Axis, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
     """The fold written out, slice by slice: for a start or a mask."""
     ufunc.reduce(*map(plain_value, (x, axis, dtype, None, keepdims, initial, where)))  # refuses what NumPy does
-    x = x if dtype is None or x.dtype == dtype else np.astype(x, dtype)
     line, _, _ = _lined(x, axis)
     mask = None if where is True else _lined(np.broadcast_to(plain_value(where), x.shape), axis)[0]
     initial = ufunc.identity if initial is ABSENT else initial
@@ -249,7 +248,7 @@ def _past_nan(ufunc: Any) -> tuple[Primitive, Primitive]:
 # ------------------------------------------------------------------------------------------------ NumPy's ufunc methods
 def _accumulate(ufunc: Any, fold: Primitive) -> Composite:
     def accumulate(array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-        x = plain_value(array) if integral(dtype) else array
+        x = as_loop_reads(array, dtype)
         return fold(x, axis=normalize_axis_index(axis, x.ndim), dtype=dtype)
 
     return composite(ufunc.accumulate, name=f"{ufunc.__name__}.accumulate")(accumulate)
@@ -267,7 +266,7 @@ def _reduce(ufunc: Any, fold: Primitive, general: Primitive | None = None) -> Co
         initial: Any = ABSENT,
         where: Any = True,
     ) -> Any:
-        x = plain_value(array) if integral(dtype) else array
+        x = as_loop_reads(array, dtype)
         if (initial is ABSENT or initial is None) and where is True:
             options = {"started": has_start and initial is ABSENT} if general is None else {}
             return fold(x, axis=axis, dtype=dtype, keepdims=keepdims, **options)

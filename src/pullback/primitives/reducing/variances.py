@@ -44,7 +44,7 @@ def _std_rule(
 ) -> Any:
     off = _centred(x, axis, dtype)
     # Once more: where the mean of equal numbers is rounded, std is as small as the deviations from it.
-    off = off - np.mean(off, axis, keepdims=True)
+    off = off - np.mean(off, axis, dtype, keepdims=True)
     return keep(halved_over(ct, out) * (2 * _per_degree(x_spec, out_spec, ddof)), x_spec.shape, axis) * off
 
 

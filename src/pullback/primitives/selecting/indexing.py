@@ -213,7 +213,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     if isinstance(a, Handle) and not a.size:  # type: ignore[attr-defined]  # of a tracer
         # NumPy refuses a wrong mode.
         return of_nothing(a, np.take(plain_value(a), indices, axis, mode=mode))  # type: ignore[call-overload]
-    line = np.ravel(a) if axis is None else a
+    line = np.ravel(a) if axis is None or not a.ndim else a
     place = normalize_axis_index(0 if axis is None else axis, line.ndim)
     wanted, extent = np.asarray(indices).astype(np.intp, copy=False), line.shape[place]
     if mode == "wrap":
@@ -222,7 +222,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         wanted = np.clip(wanted, 0, extent - 1)
     elif mode != "raise":
         np.take(plain_value(a), indices, axis, mode=mode)  # type: ignore[call-overload]  # NumPy's own refusal
-    part = line[cut(line.ndim, place, wanted)]
+    part = line[cut(line.ndim, place, np.asarray(wanted))]  # a plain number would give a view
     return part if not np.ndim(part) or part.flags.c_contiguous else np.copy(part, order="C")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from pullback.recording.handles import plain_value
 from pullback.words.specs import INEXACT, ArraySpec
 
 Axis = int | tuple[int, ...] | None
@@ -48,6 +49,17 @@ def divided(ct: Any, n: int) -> Any:
 def integral(dtype: Any) -> bool:
     """True where ``dtype=`` asks for a result without derivative: integers, booleans and the rest."""
     return dtype is not None and np.dtype(dtype).kind not in INEXACT
+
+
+def as_loop_reads(a: Any, dtype: Any) -> Any:
+    """``a`` as a ufunc's loop of ``dtype=`` reads it: cast to it, and plain where it leaves no derivative.
+
+    A rule that reads the elements has to read these: a loop of reals sees no imaginary part, and one of float32 finds
+    its maximum among rounded elements.
+    """
+    if dtype is None or a.dtype == dtype:
+        return a
+    return plain_value(a) if integral(dtype) else np.astype(a, dtype)
 
 
 def cut(ndim: int, axis: int, part: Any) -> tuple[Any, ...]:
