@@ -6,7 +6,6 @@ which are made as NumPy makes them, and :class:`Kernel` objects, each in the pla
 docs/backends.md shows one.
 
 May import: nothing of the package.
-May be imported by: statements, staging, staged_replay, staged_pulls.
 """
 
 from pullback.backends.plans import Backend as Backend

@@ -1,5 +1,4 @@
 """Policies that choose another one within the run, by what is free, by a pool that threads share, or as ranks agree.
 
 May import: words, scheduling, policies.
-May be imported by: memory, tracing, plain_programs, loops, planning, commands, the public faces.
 """

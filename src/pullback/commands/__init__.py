@@ -2,5 +2,4 @@
 
 May import: adopting, watching, shapes_only, words, rules, policies, choosing, memory, transforms, testing.gradients,
 testing.primitives, pictures, inspect, profiling, planning, reports, demos.
-May be imported by: the public faces.
 """

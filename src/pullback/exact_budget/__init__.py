@@ -1,5 +1,4 @@
 """What ``Budget(exact=True)`` does: which values of a plain program are held, which are computed again, and when.
 
 May import: words, rules, graph_schedules, recording, memory, replay.
-May be imported by: plain_programs.
 """

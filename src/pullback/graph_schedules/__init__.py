@@ -1,5 +1,4 @@
 """Chains and graphs of unequal operations: what to keep and what to compute again within a number of bytes.
 
 May import: words.
-May be imported by: exact_budget, the public faces.
 """

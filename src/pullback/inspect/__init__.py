@@ -3,5 +3,4 @@
 May import: staging, adopted_loops, replay, staged_replay, plain_programs, shapes_only, words, rules, staged_marks,
 marks, pictures, policies, recording, primitives.shaping, primitives.elementwise, primitives.selecting, memory, tracing,
 loops, transforms, sparsity.
-May be imported by: profiling, planning, reports, demos, commands, the public faces.
 """

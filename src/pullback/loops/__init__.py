@@ -2,5 +2,4 @@
 
 May import: watching, words, rules, scheduling, policies, choosing, recording, memory, tracing, bodies, shadow, staging,
 replay, plain_programs.
-May be imported by: resuming, solving, testing.policies, inspect, profiling, demos, the public faces.
 """

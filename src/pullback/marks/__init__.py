@@ -1,5 +1,4 @@
 """Marks that a program carries: where a step begins, what is not held, which value has a name, where a gradient stops.
 
 May import: words, travelling, rules, policies, recording, memory, watching, replay, plain_programs, staged_marks.
-May be imported by: transforms, testing.policies, inspect, demos, the public faces.
 """

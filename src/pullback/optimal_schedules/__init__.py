@@ -1,5 +1,4 @@
 """What optimal schedules do first, as numbers: closed forms and tables of dynamic programs, which policies read.
 
 May import: words.
-May be imported by: policies, memory, planning.
 """

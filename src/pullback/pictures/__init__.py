@@ -1,5 +1,4 @@
 """Graphs as pictures: folded where they are large, laid out, and written as SVG, Mermaid and DOT.
 
 May import: words, scheduling, recording, memory.
-May be imported by: inspect, commands.
 """

@@ -1,5 +1,4 @@
 """Plain programs under a policy: marked steps, programs that are cut by themselves, and how they are executed again.
 
 May import: words, rules, scheduling, policies, choosing, recording, memory, replay, staged_replay, exact_budget.
-May be imported by: marks, inspect, loops, transforms.
 """

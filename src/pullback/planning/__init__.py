@@ -2,5 +2,4 @@
 
 May import: watching, shapes_only, words, optimal_schedules, scheduling, policies, choosing, memory, transforms,
 inspect, profiling.
-May be imported by: reports, commands, the public faces.
 """

@@ -2,5 +2,4 @@
 
 May import: words, scheduling, policies, recording, memory, watching, loops, transforms, testing.comparing,
 testing.gradients, inspect.
-May be imported by: planning, reports, demos, commands, the public faces.
 """

@@ -4,7 +4,6 @@
 parts from here: :func:`tree_sum` decides the bits, :class:`Term` computes one item as the caller would have.
 
 May import: words, policies, memory, transforms.
-May be imported by: demos, the public faces.
 """
 
 from pullback.scaling.executors import over_executor as over_executor

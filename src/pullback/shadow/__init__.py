@@ -1,5 +1,4 @@
 """The body of a step on handles without values: each operation is compared with those of steps that are known.
 
 May import: words, rules, recording, primitives.shaping, primitives.selecting, memory, tracing.
-May be imported by: staging, staged_replay, staged_functions, nested_derivatives, loops, staged_marks, staged_pulls.
 """

@@ -1,5 +1,4 @@
 """Arrays that have a shape and a dtype and no values: with them a program is planned from shapes alone.
 
 May import: words, memory.
-May be imported by: inspect, planning, commands, the public faces.
 """

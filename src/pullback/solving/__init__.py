@@ -1,5 +1,4 @@
 """Solutions of equations as one operation: roots, linear systems, differential equations; structures as vectors.
 
 May import: words, rules, policies, recording, memory, tracing, bodies, loops, transforms.
-May be imported by: the public faces.
 """

@@ -1,5 +1,4 @@
 """Functions that are staged: calls of them that repeat are generated functions, one record each.
 
 May import: words, travelling, rules, recording, memory, tracing, shadow, staging, continued_sums, bodies.
-May be imported by: staged_pulls, nested_derivatives, staged_marks, transforms, the public faces.
 """

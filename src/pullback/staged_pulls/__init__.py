@@ -2,5 +2,4 @@
 
 May import: words, backends, rules, recording, primitives.selecting, memory, tracing, shadow, statements, staging,
 bodies, staged_functions.
-May be imported by: transforms.
 """

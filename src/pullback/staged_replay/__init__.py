@@ -2,5 +2,4 @@
 
 May import: words, backends, rules, recording, primitives.selecting, memory, shadow, statements, staging,
 replay.
-May be imported by: plain_programs, inspect.
 """

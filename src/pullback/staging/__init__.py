@@ -1,6 +1,4 @@
 """Operations that repeat, as generated functions: the forward and the reverse of a step, where values lie, their text.
 
 May import: words, backends, rules, recording, primitives.selecting, memory, shadow, statements.
-May be imported by: continued_sums, staged_replay, staged_functions, nested_derivatives, loops, staged_marks,
-staged_pulls, inspect.
 """

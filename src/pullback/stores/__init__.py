@@ -1,7 +1,6 @@
 """Where entries of a schedule are stored other than by reference: disk, any fsspec URL, compressed memory.
 
 May import: words, policies, recording.
-May be imported by: memory, resuming, the public faces.
 """
 
 from pullback.stores.codecs import AsType as AsType

@@ -1,5 +1,4 @@
 """Primitives on sampled functions: calculus, interpolation, polynomials, fitting.
 
 May import: words, rules, recording, primitives.shared, primitives.shaping, primitives.reducing.
-May be imported by: the public faces.
 """

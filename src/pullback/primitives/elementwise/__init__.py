@@ -1,5 +1,4 @@
 """Primitives that work element by element: the table of one-line rules, operators, complex parts, rounding.
 
 May import: words, rules, recording, primitives.shared, primitives.shaping.
-May be imported by: primitives.reducing, primitives.selecting, inspect, the public faces.
 """

@@ -1,5 +1,4 @@
 """Checks of the gradient of a function: against differences, against forward mode, by a Taylor test.
 
 May import: words, transforms, testing.comparing.
-May be imported by: testing.primitives, profiling, commands, the public faces.
 """

@@ -1,5 +1,4 @@
 """Checks of one primitive: what its rules return, read and leave alone, and their second order.
 
 May import: words, rules, testing.comparing, testing.gradients.
-May be imported by: commands, the public faces.
 """
