@@ -104,9 +104,9 @@ def run_traced(
 ) -> Traced:
     """Call ``f`` with tracers for the leaves of the arguments at ``argnums``; the trace has ended when this returns.
 
-    ``governor`` governs the records under a policy that may drop values. With ``joins`` only a sweep looks at them.
-    Raises :class:`NotDifferentiableError` for an
-    integer or boolean argument unless ``allow_int``.
+    ``governor`` governs the records under a policy that may drop values. With ``joins`` only a sweep looks at them, so
+    a loop of adopted code may be one record. Raises :class:`NotDifferentiableError` for an integer or boolean argument
+    unless ``allow_int``.
     """
     tape = Tape(next_level(), KINDS)
     tape.ledger, tape.repeatable, tape.agreement = ledger, repeatable, agreement_in_force()
