@@ -82,8 +82,7 @@ def sweep(tape: Tape, start: int, stop: int, sweeps: Sequence[Sweep]) -> None:
     Where they free, each record is dropped when all have used it. When a record is reached its cotangent is
     complete, because every reader stands after it. Several go through a stretch one after the other, and meet at
     the records that work for all of them at once (:data:`pullback.rules.forms.TOGETHER`), and at those where others
-    take part. An error tells the user's
-    forward line.
+    take part. An error tells the user's forward line.
     """
     if len(sweeps) > 1:
         for i in range(stop - 1, start - 1, -1):

@@ -65,8 +65,8 @@ def quick_entry(op: Operation) -> tuple[Any, ...]:
     """What an operator compares with; nothing for an operation of another kind.
 
     ``first`` and ``second`` are the numbers of handles, the types of Python numbers, constants, or None; of a read by
-    a basic key ``second`` is the key; of a write ``second`` is the value, ``number`` the
-    place in the array with the number that is made.
+    a basic key ``second`` is the key; of a write ``second`` is the value, ``number`` the place in the
+    array with the number that is made.
     """
     if op.what is TAKE:
         (result,) = op.results

@@ -15,10 +15,9 @@ def odeint(func: Callable[..., Any], y0: Any, t: Any, func_args: Any = (), **kwa
     """The solution of dy/dt = func(y, t, *func_args) at the times ``t``, of shape (len(t), len(y0)).
 
     Differentiable in ``y0``, ``t`` and the floats in ``func_args`` (any structure); ``func`` may close over no traced
-    value. ``args`` by name is ``func_args``; other
-    keywords go to SciPy's odeint, in the reverse pass too. Nothing of the solution but its values at ``t`` is
-    kept: the reverse integrates the state back in time beside the adjoint, so the gradient is as exact as ``rtol`` and
-    ``atol`` make both.
+    value. ``args`` by name is ``func_args``; other keywords go to SciPy's odeint, in the reverse pass too. Nothing of
+    the solution but its values at ``t`` is kept: the reverse integrates the state back in time beside the adjoint, so
+    the gradient is as exact as ``rtol`` and ``atol`` make both.
     """
     theta, unflatten = flatten(kwargs.pop("args", func_args))
 
