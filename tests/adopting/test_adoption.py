@@ -18,6 +18,7 @@ POINTS = {
     "particles": 0.4,
     "cavity": 0.1,
     "loops": 0.63,
+    "asked": 0.8,
 }
 POLICIES = (pb.Binomial(2), pb.Recompute(), pb.Periodic(2))
 

@@ -15,6 +15,7 @@ from threading import RLock
 from types import CodeType, ModuleType
 from typing import Any, Final
 
+from pullback.adopted_kinds.dispatching import matching
 from pullback.adopted_loops.loop_code import LOCALS, LOOP
 from pullback.adopting.asking import called, classes, formatted, fresh_attribute, reads_source, whole_loop, with_lists
 from pullback.adopting.namespaces import Namespace, answered
@@ -27,6 +28,7 @@ from pullback.adopting.rewriting import (
     FRESH,
     FRESH_ATTRIBUTE,
     LEAVING,
+    MATCHING,
     OF_MODULE,
     PLAIN_MODULES,
     READS_SOURCE,
@@ -52,6 +54,7 @@ NAMES: Final = {
     READS_SOURCE: reads_source,
     CALLED: called,
     CLASSES: classes,
+    MATCHING: matching,
     WITH_LISTS: with_lists,
     FORMATTED: formatted,
     LEAVING: leaving,

@@ -1,7 +1,8 @@
-"""What adopted code finds where it imports NumPy, ``math``, ``cmath`` or a module for which a plugin brings a
-namespace: modules with the same names, of which some mean something else on tracers."""
+"""What adopted code finds where it imports NumPy, ``math``, ``cmath``, ``functools`` or a module for which a plugin
+brings a namespace: modules with the same names, of which some mean something else on tracers."""
 
 import cmath
+import functools
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pullback.adopted_kinds import dispatching
 from pullback.adopting import numpy_calls
 from pullback.adopting.compiling import numba_names
 from pullback.adopting.drawing import random_namespace_names
@@ -247,6 +249,13 @@ def numbers_namespace(name: str) -> Namespace:
 
 
 @cache
+def functools_namespace() -> Namespace:
+    """``functools``, for adopted code: its dispatchers ask for the class of what a tracer stands for."""
+    names = {name: getattr(dispatching, name) for name in ("singledispatch", "singledispatchmethod")}
+    return Namespace(functools, names)
+
+
+@cache
 def library_namespace(name: str) -> Any:
     """A library, or a submodule, of which installed plugins bring parts; the plain module where none does."""
     plain = import_module(name)
@@ -313,6 +322,8 @@ def answered(name: str) -> Any:
         return OF_NUMPY.get(name, lambda: None)()
     if name in ("math", "cmath"):
         return numbers_namespace(name)
+    if name == "functools":
+        return functools_namespace()
     if root == "numba" and name == "numba":
         return _numba()
     if root in libraries():

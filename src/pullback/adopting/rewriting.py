@@ -10,6 +10,8 @@ trace is under way.
 | ``float(t)``, ``int``, ``complex``, ``type``, ``isinstance`` | ``(float if not live else called(float))(t)`` |
 | ``np.float64(t)``, ``np.int64(t)`` | the same |
 | ``x.__class__`` | ``(x.__class__ if not live else called(type)(x))`` |
+| ``case float():`` | ``case kind():`` of a name that has been bound to ``(float if not live else matching(float))`` |
+| ``map(float, parts)`` | ``map(float if not live else called(float), parts)``; ``key=float`` likewise |
 | ``type(a) is csr_matrix`` | ``type(a) is classes(csr_matrix)``, traced or not |
 | ``np.sum(parts)``, of NumPy | ``(np.sum if not live else with_lists(np.sum))(parts)`` |
 | ``math.sin(t)``, of the namespace | ``(plain_math.sin if not live else math.sin)(t)`` |
@@ -39,6 +41,7 @@ FRESH_ATTRIBUTE: Final = "__pb_fresh_attribute__"
 OF_MODULE: Final = "__pb_of_module__"
 CALLED: Final = "__pb_called__"
 CLASSES: Final = "__pb_classes__"
+MATCHING: Final = "__pb_matching__"
 WITH_LISTS: Final = "__pb_with_lists__"
 FORMATTED: Final = "__pb_formatted__"
 LEAVING: Final = "__pb_leaving__"
@@ -59,6 +62,8 @@ TAKE_LISTS: Final = frozenset(vars(numpy_calls)) | frozenset(
 
 ASKED: Final = frozenset(("float", "int", "complex", "type", "isinstance"))
 """Builtin functions of which a tracer is asked."""
+ASKED_IN_PATTERNS: Final = ("numpy", "numbers", "collections.abc")
+"""Modules that have classes of which a tracer may be an instance."""
 SCALAR_TYPES: Final = frozenset(f"numpy.{name}" for name in numpy_calls.SCALAR_TYPES)
 """NumPy's types of numbers, which convert as ``float`` and ``int`` do."""
 COMPILED: Final = ("jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "generated_jit", "pythran", "cython")
@@ -261,6 +266,29 @@ class Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         return asked_for(node, number, code.assigned, _live())
 
+    def visit_Match(self, node: ast.Match) -> Any:
+        """A class in a pattern is asked for what a tracer stands for."""
+        self.generic_visit(node)
+        patterns = [p for case in node.cases for p in ast.walk(case.pattern) if isinstance(p, ast.MatchClass)]
+        bound: list[ast.stmt] = []
+        for pattern in patterns if self.hidden else ():
+            if not self._may_be_traced(pattern.cls):
+                continue
+            name = f"{MATCHING}{len(bound)}"
+            kind = ast.Assign([ast.Name(name, ast.Store())], _call(MATCHING, pattern.cls))
+            bound.append(kind)
+            for part in ast.walk(kind):
+                ast.copy_location(part, node)
+            kind.value = _unless_live(pattern.cls, kind.value)
+            pattern.cls = ast.copy_location(ast.Name(name, ast.Load()), pattern.cls)
+        return [*bound, node]
+
+    def _may_be_traced(self, cls: ast.expr) -> bool:
+        """Whether a class may be that of a traced number or array."""
+        if isinstance(cls, ast.Name) and cls.id in ("float", "complex", "int"):
+            return True
+        return meant_by(cls, self.imported).rpartition(".")[0] in ASKED_IN_PATTERNS
+
     # Expressions in functions.
     def visit_Name(self, node: ast.Name) -> Any:
         """An array of the module."""
@@ -282,6 +310,8 @@ class Rewriter(ast.NodeTransformer):
             node.args = [_as_fresh(part) for part in node.args]
             for keyword in node.keywords:
                 keyword.value = _as_fresh(keyword.value)
+        if self.hidden:
+            self._asked_by_others(node)
         match node.func:
             case ast.Name(id=called) if self.hidden and called in ASKED and node.args and not node.keywords:
                 if not any(called in names for names in self.hidden):
@@ -294,6 +324,19 @@ class Rewriter(ast.NodeTransformer):
                 elif module in LISTED and name not in TAKE_LISTS and _may_take_lists(node):
                     node.func = _unless_live(node.func, _call(WITH_LISTS, node.func))
         return node
+
+    def _asked_by_others(self, node: ast.Call) -> None:
+        """``float`` and the like, where they are handed to who calls them."""
+
+        def asking(given: ast.expr) -> ast.expr:
+            asks = isinstance(given, ast.Name) and given.id in ASKED and not any(given.id in n for n in self.hidden)
+            return _unless_live(given, _call(CALLED, given)) if asks else given
+
+        if isinstance(node.func, ast.Name) and node.func.id in ("map", "filter") and node.args:
+            node.args[0] = asking(node.args[0])
+        for keyword in node.keywords:
+            if keyword.arg == "key":
+                keyword.value = asking(keyword.value)
 
     @staticmethod
     def _plainly(function: ast.expr, module: str, name: str) -> ast.expr:

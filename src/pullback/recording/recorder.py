@@ -22,11 +22,11 @@ from pullback.recording.handles import (
     freeze,
     is_foreign,
     on_tape,
-    plain_value,
     resolve,
     root_of,
     tape_of,
     twin_of,
+    type_of,
 )
 from pullback.recording.results import inactive, mark_saved, split_residuals, wrap
 from pullback.recording.tape import DEFERRED, FORWARD, PAUSED, REPLAYABLE, Tape
@@ -37,7 +37,7 @@ from pullback.rules.guarded_calls import called_guarded
 from pullback.rules.parameters import frozen_params
 from pullback.rules.rule_names import read, read_spec
 from pullback.words.call_sites import site_here, site_text
-from pullback.words.errors import ConversionError, NotDifferentiableError
+from pullback.words.errors import ConversionError
 from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
 from pullback.words.specs import shared_spec
 
@@ -54,6 +54,8 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     if not LISTS.isdisjoint(map(type, operands)):
         operands = tuple(tape.kinds.joined(o) if type(o) in LISTS else o for o in operands)
         tape = tape_of(operands, prim.name, follows=not prim.guarded)  # of a trace within this one, perhaps
+    if prim.symbol and _leave_it_to_another(operands):
+        return NotImplemented
     if tape.mode == FORWARD:
         pushed = tape.tangents.quick(prim, operands, params)
         if pushed is not None:
@@ -64,12 +66,7 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
         operands = tuple(present(o, tape) if is_foreign(o, tape) else o for o in operands)
     if tape.mode == DEFERRED:
         return tape.shadow.call(prim, operands, params)
-    try:
-        values = tuple(operand_value(operand, tape, prim) for operand in operands)
-    except NotDifferentiableError:
-        if prim.symbol and _leave_it_to_another(operands):
-            return NotImplemented
-        raise
+    values = tuple(operand_value(operand, tape, prim) for operand in operands)
     if tape.mode == PAUSED:
         return prim(*values, **params)
     if prim.opaque and prim.guarded:
@@ -103,10 +100,14 @@ def value_on(handle: Any, tape: Tape) -> Any:
 
 
 def _leave_it_to_another(operands: tuple[Any, ...]) -> bool:
-    """Whether NumPy's own values would leave the operator to one of the operands, whose operator then meets the
-    tracer."""
-    scalar = not any(isinstance(plain_value(o), np.ndarray) for o in operands if isinstance(o, Handle))
-    return any(takes_the_operator(o, scalar=scalar) for o in operands)
+    """Whether NumPy's own values, or Python's, would leave the operator to one of the operands, whose operator then
+    meets the tracer."""
+    others = [o for o in operands if not isinstance(o, Handle) and type(o) not in ORDINARY]
+    if not others:
+        return False
+    types = [type_of(o) for o in operands if isinstance(o, Handle)]
+    scalar, weak = not any(issubclass(t, np.ndarray) for t in types), set(types) <= {float, complex}
+    return any(takes_the_operator(o, scalar=scalar, weak=weak) for o in others)
 
 
 def operand_value(operand: Any, tape: Tape, prim: Primitive) -> Any:

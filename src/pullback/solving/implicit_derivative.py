@@ -29,7 +29,7 @@ from pullback.recording.crossing import CAPTURE, by_value, present
 from pullback.recording.handles import SHARED, Handle, active_id, kind_of, make, plain_value, resolve, twin_of
 from pullback.recording.recorder import form_of
 from pullback.recording.results import component
-from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Tape
+from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import Form, special_form
 from pullback.rules.unbroadcast import settle
@@ -275,11 +275,14 @@ def _recorded(equation: Equation, tape: Tape, x: Any) -> Any:
     leaves, definition = flatten(x)
     unknowns = [open_input(tape, leaf) for leaf in flatten(writable_copy(x))[0]]
     ids = tuple(u._id for u in unknowns)
-    repeatable, tape.repeatable = tape.repeatable, True  # loops in the equation are reversed again and again
+    before = tape.repeatable, tape.mode
+    tape.repeatable = True  # loops in the equation are reversed again and again
+    if tape.mode == REPLAYABLE and not tape.governor.joins:  # who decides of values one by one drops records
+        tape.mode = RECORDING
     try:
         residual = equation.residual(unflatten(definition, unknowns))
     finally:
-        tape.repeatable = repeatable
+        tape.repeatable, tape.mode = before
     require_alike(equation.name, x, residual)
     residuals = (present(leaf, tape) for leaf in flatten(residual)[0])
     reached = tuple(active_id(resolve(leaf) if isinstance(leaf, Handle) else leaf, tape) for leaf in residuals)

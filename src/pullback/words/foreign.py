@@ -135,10 +135,12 @@ def _converts(cls: Any) -> bool:
     return any(hasattr(cls, f"__array{name}__") for name in ("", "_interface", "_struct"))
 
 
-def takes_the_operator(x: Any, *, scalar: bool) -> bool:
+def takes_the_operator(x: Any, *, scalar: bool, weak: bool = False) -> bool:
     """Whether NumPy leaves the operator between an array and ``x`` to ``x``; ``scalar`` says that the array is a number
-    without axes."""
+    without axes, ``weak`` that it is one of Python's, which leaves it to whatever has the operator."""
     kind = kind_of(x)
+    if kind == ARRAY_LIKE and weak and not isinstance(x, np.ndarray):
+        return any(hasattr(type(x), name) for name in _REFLECTED)
     return kind == OPERATOR or (scalar and kind == NUMBER)
 
 
