@@ -1,5 +1,7 @@
 """What a loop's body captures: read in every way while the body runs plainly, and never written to."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,22 @@ from pullback.testing.comparing.bits import same_bits
 POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Binomial(1), pb.Binomial(3))
 X, P = np.linspace(0.1, 0.6, 6).reshape(3, 2), 0.7
 ALONG = (np.cos(np.arange(6.0)).reshape(3, 2), 0.4)
+
+
+def late(k, u, w, p):
+    return u * w if k > 2 else np.sin(u)
+
+
+def late_by_a_helper(k, u, w, p):
+    def helper(u):
+        return u + w * p
+
+    return helper(u) if k == 3 else np.sin(u)
+
+
+def late_in_a_structure(k, u, w, p):
+    kept = {"parts": [w, p]}
+    return np.cos(u) * kept["parts"][k % 2] if k > 1 else u * 0.9
 
 
 def assigned(u, p):
@@ -147,3 +165,38 @@ def test_what_was_written_to_a_view_counts_in_a_loop(written, name, staging):
         for policy in (pb.SaveAll(), pb.Binomial(2)):
             with pb.using(policy, staging=staging):
                 np.testing.assert_allclose(pb.grad(f)(x), columns, rtol=0, atol=1e-7)
+
+
+def looped(form, step, start, policy):
+    """Five steps, in one of the forms that loops have."""
+    if form == "scan":
+        return pb.scan(lambda u, k: (step(k, u), u[0]), start, np.arange(5), policy=policy)
+    if form == "while_loop":
+        return pb.while_loop(lambda s: s[1] < 5, lambda s: (step(s[1], s[0]), s[1] + 1), (start, 0), policy=policy)[0]
+    if form == "nested":
+        inner = lambda i, u: pb.fori_loop(0, 2, lambda j, v: step(2 * i + j, v), u, policy=policy)  # noqa: E731
+        return pb.fori_loop(0, 3, inner, start, policy=policy)
+    return pb.fori_loop(0, 5, step, start, policy=policy)
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["traced state", "plain state"])
+@pytest.mark.parametrize("form", ["fori_loop", "scan", "while_loop", "nested"])
+@pytest.mark.parametrize("step", [late, late_by_a_helper, late_in_a_structure])
+def test_a_late_step_may_be_the_first_that_reads_what_the_body_closes_over(step, form, plain):
+    def f(x, p, policy=None):
+        w = np.tanh(x)
+        found = looped(form, lambda k, u: step(k, u, w, p), np.ones((3, 2)) if plain else x, policy)
+        return sum(np.sum(part**2) for part in found) if form == "scan" else np.sum(found**2)
+
+    gradient = pb.grad(f, (0, 1))(X, P)
+    h = 1e-6
+    difference = sum(f(X + s * h * ALONG[0], P + s * h * ALONG[1]) * s for s in (1, -1)) / (2 * h)
+    slope = np.sum(gradient[0] * ALONG[0]) + gradient[1] * ALONG[1]
+    np.testing.assert_allclose(slope, difference, rtol=1e-7)
+    np.testing.assert_allclose(pb.jvp(f, (X, P), ALONG)[1], slope, rtol=1e-12)
+    product = pb.hvp(f, (X, P), ALONG)
+    for policy in POLICIES:
+        assert all(map(same_bits, pb.grad(partial(f, policy=policy), (0, 1))(X, P), gradient)), policy
+        found = pb.hvp(partial(f, policy=policy), (X, P), ALONG)
+        for one, other in zip(found, product, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11)

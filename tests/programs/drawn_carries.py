@@ -27,6 +27,8 @@ LEAVES: dict[str, Callable[..., Any]] = {
     "one number": lambda u, v, c, fixed, row: np.broadcast_to(fixed[1:2], (4,)),
     "one element": lambda u, v, c, fixed, row: np.broadcast_to(u[:1], (4,)),
     "read-only": lambda u, v, c, fixed, row: pb.value(u * 0.5),
+    "plain": lambda u, v, c, fixed, row: np.linspace(0.2, 0.5, 4),
+    "plain, read-only": lambda u, v, c, fixed, row: pb.value(fixed * 1.0),
     "fresh": lambda u, v, c, fixed, row: np.tanh(u + 0.1 * v),
 }
 CATCHING = ("nothing", "a state around", "a state within", "a filter around", "a filter within")
@@ -63,18 +65,23 @@ class Carrying:
     catching: str
     keeps: bool
     """Whether the body keeps what it returns."""
+    late: int
+    """The first step that reads what the body closes over."""
+    plain: bool
+    """Whether the state begins with plain arrays."""
 
     def value(self, x: Any) -> Any:
         """Of all that the loop may have written to."""
         x = x * 1.0
-        c, fixed, start, kept = np.sin(x), np.linspace(0.1, 0.4, 4).copy(), x * 1.0, []
+        c, fixed, kept = np.sin(x), np.linspace(0.1, 0.4, 4).copy(), []
+        start = np.cos(np.arange(4.0)) if self.plain else x * 1.0
         xs = np.cos(np.arange(4.0 * self.n)).reshape(self.n, 4)
         xs = xs * x if self.traced_xs else xs
 
         def body(k: Any, state: Any, row: Any) -> Any:
             u, v = state
             self.write(u, v)
-            u = u * 0.9 + 0.1 * c + self.caught(k)
+            u = u * 0.9 + (0.1 * c if k >= self.late else 0.05) + self.caught(k)
             new = tuple(LEAVES[name](u, v, c, fixed, row) for name in self.leaves)
             if self.keeps and not isinstance(new[0], pb.Tracer):
                 kept.append(new)
@@ -124,8 +131,9 @@ def drawn(number: int) -> Carrying:
     form = str(r.choice(["fori_loop", "scan", "while_loop"]))
     names = [name for name in LEAVES if name != "slice" or form == "scan"]
     first, second = (str(name) for name in r.choice(names, 2))
-    starts = ("second", "one number", "one element")
+    starts = ("second", "one number", "one element", "plain, read-only")
     write, n = WRITES[r.integers(len(WRITES))], int(r.choice([1 if form == "scan" else 0, 2, 7, 40]))
-    start = starts[number // 3 % 3]
-    traced, catching = bool(r.integers(2)), str(r.choice(CATCHING))
-    return Carrying(form, n, (first, second), write, start, traced, catching, bool(r.integers(2)))
+    start = starts[number // 3 % 4]
+    traced, catching, keeps = bool(r.integers(2)), str(r.choice(CATCHING)), bool(r.integers(2))
+    late, plain = int(r.choice([0, 0, 1, 3])), bool(r.integers(3) == 0)
+    return Carrying(form, n, (first, second), write, start, traced, catching, keeps, late, plain)

@@ -20,13 +20,17 @@ def require_one_answer(program: Carrying) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = START.copy()
-        value = program.value(before)
+        value = np.asarray(program.value(before))
         assert np.array_equal(before, START), program
         with pb.using(staging="off"):
             found, gradient = pb.value_and_grad(program.value)(START)
         assert found.tobytes() == value.tobytes(), f"{program}: {found}, not {value}"
         tangent = pb.jvp(program.value, (START,), (TANGENT,))[1]
         assert np.isclose(tangent, gradient @ TANGENT, rtol=1e-9, atol=1e-12), f"{program}: {tangent}"
+        product = pb.hvp(program.value, (START,), (TANGENT,))
+        for policy in POLICIES[1:3]:
+            again = pb.hvp(program.value, (START,), (TANGENT,), policy=policy)
+            assert np.allclose(again, product, rtol=1e-10, atol=1e-13), f"hvp, {policy}: {program}: {again}, {product}"
         for policy in POLICIES:
             for staging in ("auto", "numpy"):
                 with pb.using(policy, staging=staging):

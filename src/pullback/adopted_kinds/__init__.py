@@ -1,4 +1,4 @@
-"""Kinds of values in adopted code: classes that are asked for, and NumPy's other kinds of arrays and iterators.
+"""Kinds of values in adopted code: classes that are asked for, by patterns and by dispatchers.
 
-May import: words, recording.
+May import: recording.
 """

@@ -60,6 +60,8 @@ class Reachable:
     generators: dict[int, Any] = field(factory=dict)
     values: set[int] = field(factory=set)
     """The arrays behind traced values, by identity."""
+    traced: set[int] = field(factory=set)
+    """The traced values that have been met, by identity."""
     catches: bool = False
     """Whether one of the functions may catch an error."""
     told: Callable[[str, Any], None] | None = None
@@ -79,6 +81,7 @@ class Reachable:
             if self.told is not None:
                 self.told(name, x)
             if isinstance(x, Handle) and not is_lost(x):
+                self.traced.add(id(x))
                 self._of_value(plain_value(x._value))
             if isinstance(x, _ATOMS) or id(x) in self._seen:
                 continue

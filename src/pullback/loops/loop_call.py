@@ -37,9 +37,8 @@ from pullback.memory.in_force import (
 from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store, is_lossy
 from pullback.policies.save_all import SaveAll
-from pullback.recording.copies import overlaps_itself
-from pullback.recording.crossing import movable, present
-from pullback.recording.handles import Handle, active_id, freeze, is_foreign, layout_of, plain_value, resolve, twin_of
+from pullback.recording.crossing import movable, present, writable_leaf
+from pullback.recording.handles import Handle, active_id, freeze, is_foreign, plain_value, resolve, twin_of
 from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Ident, Tape
 from pullback.words.call_sites import site_here
@@ -81,6 +80,10 @@ class LoopCall:
     surroundings: Surroundings | None = field(default=None, init=False)
     reached: frozenset[int] = field(default=frozenset(), init=False)
     """The plain arrays that the body can reach, by ``id``."""
+    read: list[Any] = field(factory=list, init=False)
+    """The traced values that the body closes over."""
+    looks: bool = field(default=False, init=False)
+    """Whether it can read others, which objects have."""
     kept: frozenset[int] = field(default=frozenset(), init=False)
     """Those behind traced values, which stay as long as the body does."""
     bound_handles: list[Any] = field(factory=list, init=False)
@@ -111,7 +114,7 @@ class LoopCall:
         leaves = plain_leaves(found)
         self.call, self.n = call, n
         tape = innermost()
-        leaves = [_spread(present(leaf, tape) if is_foreign(leaf, tape) else leaf) for leaf in leaves]
+        leaves = [writable_leaf(present(leaf, tape) if is_foreign(leaf, tape) else leaf) for leaf in leaves]
         if xs is not None:
             xs = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in xs]
         if tape is None:
@@ -193,7 +196,8 @@ class LoopCall:
         own, self.policy = self.policy is not None, policy_in_force(self.policy).at_call()
         policy = self.policy
         steps = self._steps(xs, tape, reruns=self._may_run_again(tape))
-        steps.x_active = [i is not None for i in x_entering]
+        steps.x_active, read = [i is not None for i in x_entering], self.read
+        steps.readable = {h._id: h._value for h in read if isinstance(h, Handle) and active_id(h, tape) is not None}
         if policy.within is None:
             proof = None if any(steps.x_active) else Proof(self.functions[0], self.name, self._rows(steps.xs))
             steps.staging = staged_steps(steps, self.body, self.n, self.staging, self.threads, proof)
@@ -211,7 +215,7 @@ class LoopCall:
             condition,
         )  # fmt: skip
         record = LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering, self.surroundings)
-        record.own, record.reached, record.kept = own, self.reached, self.kept
+        record.own, record.reached, record.kept, record.looks = own, self.reached, self.kept, self.looks
         return record
 
     def _rows(self, xs: list[Any] | None) -> Any:
@@ -228,6 +232,8 @@ class LoopCall:
         roots = [(getattr(f, "__name__", "body"), f) for f in self.functions]
         reachable = Reachable().walk(roots, self.made.lasting)
         self.reached, self.kept = frozenset(reachable.arrays), frozenset(reachable.values)
+        self.looks = not reachable.traced <= set(map(id, self.made.handles))
+        self.read = [present(h, tape) if is_foreign(h, tape) else h for h in self.made.handles]
         catches = reachable.catches and warnings_are_errors()  # a stage warns when the body is over
         self.staging = "off" if catches else self.staging
         inside = {id(leaf): leaf for leaf in leaves if isinstance(leaf, GENERATORS)}
@@ -262,12 +268,6 @@ class LoopCall:
             else leaf
             for k, leaf in enumerate(results)
         ]
-
-
-def _spread(leaf: Any) -> Any:
-    """A leaf as a body may write to it: a copy where a write to an element would be one to others as well."""
-    value = layout_of(leaf)
-    return leaf.copy() if type(value) is np.ndarray and value.base is not None and overlaps_itself(value) else leaf
 
 
 def run_untraced(steps: Steps, state: list[Any], n: int | None, goes_on: Callable[[int, list[Any]], bool]) -> list[Any]:

@@ -133,14 +133,18 @@ class LoopChain(Storing):
         self.store.ledger.n_forward = before
         return k
 
-    def run_unrecorded(self, n: int | None) -> int:
+    def run_unrecorded(self, n: int | None, *, looks: bool) -> int:
         """As :meth:`run_on`, of all steps of a loop that nothing traced enters: calls that meet calls of others are
-        refused."""
+        refused. A body that ``looks`` at traced values of objects runs on tracers, and is refused when it reads one."""
         tape = self.steps.enclosing
         assert tape is not None  # the loop is one operation of it
         tape.unrecorded = self.steps.name
         try:
-            return self.run_on(self.advance(0, 1), n)
+            k = self.advance(0, 1)
+            while looks and (k < n if n is not None else self.goes_on(k)):
+                self.on_tracers(k).release()
+                k += 1
+            return self.run_on(k, n)
         finally:
             tape.unrecorded = ""
 

@@ -76,8 +76,8 @@ class LoopRecord:
     reached: frozenset[int] = field(default=frozenset(), init=False)
     """The plain arrays that the body can reach, by ``id``, and ``kept`` those behind traced values."""
     kept: frozenset[int] = field(default=frozenset(), init=False)
-    own: bool = field(default=False, init=False)
-    """Whether the loop was given a policy of its own."""
+    looks: bool = field(default=False, init=False)  # whether the body can read traced values that objects have
+    own: bool = field(default=False, init=False)  # whether the loop was given a policy of its own
     surroundings: Surroundings | None = None
     """What the body reads besides, where that is watched."""
     agreement: Any = field(factory=agreement_in_force, init=False)
@@ -169,7 +169,7 @@ class LoopRecord:
         if not self.ids and not self.collective:  # nothing traced enters: nothing is held
             chain.start = []
             ledger.n_forward += 1
-            self.n = chain.run_unrecorded(self.n)
+            self.n = chain.run_unrecorded(self.n, looks=self.looks)
             return
         if enclosing is not None and recorded(enclosing.outer):
             self.policy = chain.store.policy = SaveAll()

@@ -20,8 +20,8 @@ from pullback.memory.reverse_sweep import Releasing
 from pullback.memory.working_bytes import Lifetimes
 from pullback.plain_programs.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
-from pullback.recording.copies import RETURNED, copy_kept, own_leaf, separate
-from pullback.recording.crossing import by_value, present
+from pullback.recording.copies import RETURNED, copy_kept, separate
+from pullback.recording.crossing import by_value, forward_around, movable_around, present, writable_leaf
 from pullback.recording.handles import Handle, active_id, is_foreign, resolve, twin_of
 from pullback.recording.tape import CAPTURED, REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
@@ -102,8 +102,10 @@ class Steps:
     flat: bool = field(init=False)
     """Whether the carry is a tuple of leaves."""
     y_definition: Any = field(default=None, init=False)
+    readable: dict[int, Any] = field(factory=dict, init=False)
+    """What the body closes over, by id in the enclosing trace: captured, whichever step is the first to read it."""
     captured_values: dict[int, Any] = field(factory=dict, init=False)
-    """Id in the enclosing trace to the value that step 0 captured."""
+    """This, and the values that step 0 captured besides."""
     captured_specs: dict[int, Any] | None = field(default=None, init=False)
     """The specs of these; None before step 0 has run."""
     staging: Any = field(default=None, init=False)
@@ -124,6 +126,7 @@ class Steps:
     def plain(self, k: int, state: list[Any]) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
         row = None if self.xs is None else self.row(k)
+        state = movable_around(state, self.enclosing)
         if row is not None and True in self.x_active:  # on tracers a write to it is refused: here nobody would see it
             row = [twin_of(x) if active else x for x, active in zip(row, self.x_active, strict=True)]
         return self._after(k, state, self.called(k + self.lower, state, row))
@@ -150,7 +153,7 @@ class Steps:
         is one array, which each step makes anew, a re-run compares the one that it reaches."""
         call, lower, verifier, ledger = self.call, self.lower, self.verifier, self.ledger
         alone = self.xs is None and self.y_definition is NOTHING and self.definition is LEAF
-        if not alone or type(state[0]) is not np.ndarray:
+        if not alone or type(state[0]) is not np.ndarray or forward_around(self.enclosing) is not None:
             for step in range(k, stop):
                 state[:] = self.plain(step, state)
                 ledger.n_forward += 1
@@ -312,14 +315,12 @@ class Steps:
         return tape
 
     def _require_known(self, tape: Tape, k: int) -> None:
-        """Step 0 tells what the loop captures, and which traces around it will reverse it too; a later step may add
-        nothing to that."""
+        """Step 0 tells what is captured, and which traces around will reverse it too; a later step may add nothing."""
         captures, enclosing = tape.captures or {}, self.enclosing
         if self.captured_specs is None:
-            self.captured_values = {i: value for i, (_, value) in captures.items()}
-            self.captured_specs = {
-                i: spec_of(value) if hasattr(value, "dtype") else None for i, value in self.captured_values.items()
-            }
+            self.captured_values = self.readable | {i: value for i, (_, value) in captures.items()}
+            known = self.captured_values.items()
+            self.captured_specs = {i: spec_of(value) if hasattr(value, "dtype") else None for i, value in known}
             if enclosing is not None:
                 enclosing.masks |= tape.masks  # of step 0 alone: what is known at the end, under every policy
         else:
@@ -340,8 +341,8 @@ class Steps:
 
     def _unknown(self, k: int) -> TracerError:
         return TracerError(
-            f"{self.name}: step {k} uses a traced value that step 0 did not use, so no cotangent was kept for "
-            "it; use the value in every step, or make it part of the loop's state"
+            f"{self.name}: step {k} uses a traced value of an object, which step 0 did not use, so no cotangent was "
+            "kept; give it a name before the loop (k = model.k) and read that, or make it part of the loop's state"
         )
 
 
@@ -379,9 +380,9 @@ def goes_on(before: list[Any], after: list[Any]) -> bool:
 def as_before(before: list[Any], after: list[Any]) -> list[Any]:
     """The leaves after a step, as the next may write to them; a Python float stays one: a tracer over it gives float64,
     which would promote float32 in a later step."""
-    own = (type(new) is not np.ndarray or (new.base is None and new.flags.writeable) for new in after)
+    own = (new.base is None and new.flags.writeable if type(new) is np.ndarray else False for new in after)
     return [
-        float(new) if type(old) is float and type(new) is np.float64 else new if fine else own_leaf(new)
+        float(new) if type(old) is float and type(new) is np.float64 else new if fine else writable_leaf(new)
         for old, new, fine in zip(before, after, own, strict=True)
     ]
 

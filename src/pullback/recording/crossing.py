@@ -107,16 +107,36 @@ def standing_for(x: Any) -> Any:
     return x if found is x else read_only(found)
 
 
+def writable_leaf(leaf: Any) -> Any:
+    """A leaf of a state as its body may write to it: a copy of one that is read-only, and of one where a write to an
+    element would be one to others as well; any other as it is."""
+    value = layout_of(leaf)
+    apart = own_leaf(value)
+    return leaf if apart is value else cast("Any", leaf).copy() if isinstance(leaf, Handle) else apart
+
+
 def movable(leaf: Any, tape: Tape) -> Any:
     """A leaf that a body has returned in a forward trace, as the next step may write to it: a plain array becomes a
     buffer of the trace."""
+    leaf = writable_leaf(leaf)
     if isinstance(leaf, Handle):
-        value, moved = layout_of(leaf), cast("Any", leaf)
-        moved = moved if own_leaf(value) is value else moved.copy()
-        return freeze(moved) if moved._tape is tape else moved
-    leaf = own_leaf(leaf)
+        return freeze(leaf) if leaf._tape is tape else leaf
     is_buffer = isinstance(leaf, np.ndarray) and carries_derivative(leaf)
     return make(tape.kinds.buffer, twin_of(leaf), None, tape) if is_buffer else leaf
+
+
+def forward_around(tape: Tape | None) -> Tape | None:
+    """The forward trace that goes on around a trace which is left alone meanwhile; None where there is none."""
+    while tape is not None and tape.mode in (PAUSED, CAPTURED):
+        tape = tape.outer
+    return tape if tape is not None and tape.mode == FORWARD else None
+
+
+def movable_around(leaves: list[Any], tape: Tape | None) -> list[Any]:
+    """The leaves of a state as a body may write to them that runs plainly in the trace ``tape``: tangents are computed
+    of what it writes, where a forward trace goes on around."""
+    around = forward_around(tape)
+    return leaves if around is None else [movable(leaf, around) for leaf in leaves]
 
 
 def by_value(x: Any) -> Any:
