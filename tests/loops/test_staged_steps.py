@@ -8,7 +8,10 @@ import pytest
 from tests.staging.both_ways import stages
 
 import pullback as pb
+from pullback.loops.loop_record import LoopRecord
+from pullback.loops.rerun import Steps
 from pullback.memory.in_force import staging_in_force
+from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 
 X = np.array([0.3, -0.7, 1.1, 0.2])
@@ -247,3 +250,89 @@ def test_short_loops_that_are_run_again_and_again_are_staged():
         with pb.using(staging="off"):
             np.testing.assert_array_equal(gradient(x + k), found)
     assert known == [0, 0, 1, 1]
+
+
+def test_a_loop_that_is_called_again_begins_with_the_stage_of_the_call_before():
+    ran = []
+
+    def body(k, u):
+        ran.append(k)
+        return np.sin(u) * scale[0] + u * k
+
+    def loss(x):
+        return np.sum(pb.fori_loop(0, 5, body, x * 2.0, staging="numpy"))
+
+    scale = [0.5]
+    with pb.using(staging="off"):
+        wanted = [pb.grad(loss)(x).tobytes() for x in (np.ones(3), np.full(3, 0.3))]
+    found = [pb.grad(loss)(np.ones(3)).tobytes()]
+    [stage] = [stage for each in shelf.shelf_of(body).variants for stage in each.stages]
+    ordinary, stepped = Steps.finished, []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Steps, "finished", lambda self, k, *rest: stepped.append(k) or ordinary(self, k, *rest))
+        ran.clear()
+        found.append(pb.grad(loss)(np.full(3, 0.3)).tobytes())
+        assert (ran, stepped) == ([0, 1, 2, 3, 4], [])
+        scale[0] = 0.25  # another constant is the same step
+        pb.grad(loss)(np.ones(3))
+        assert stepped == []
+    assert found == wanted
+    assert [one for each in shelf.shelf_of(body).variants for one in each.stages] == [stage]
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(2), pb.Recompute(), pb.Budget("1 GB")])
+def test_a_first_step_that_is_another_is_recorded_and_soon_not_tried_any_more(policy):
+    def body(k, carry):
+        u, w = carry
+        return (np.tanh(u) if k == 0 else np.sin(u) * w) * outside, w * 1.01
+
+    def loss(x):
+        nonlocal outside
+        outside = x * 3.0
+        return np.sum(pb.fori_loop(0, 40, body, (x, np.linspace(0.5, 1.0, 3)), policy=policy, staging="numpy")[0])
+
+    outside = None
+    x = np.array([0.3, 0.7, 1.1])
+    with pb.using(staging="off"):
+        wanted = pb.grad(loss)(x)
+    for _ in range(5):
+        assert pb.grad(loss)(x).tobytes() == wanted.tobytes()
+    tried = 2 if policy == pb.SaveAll() else 0  # of what is run again, the records of step 0 are compared
+    assert sum(each.n_begun_otherwise for each in shelf.shelf_of(body).variants) == tried
+    assert all(each.n_failed == 0 for each in shelf.shelf_of(body).variants)
+
+
+def test_what_is_left_out_before_a_loop_is_not_taken_for_left_out_by_its_steps():
+    def body(k, u):
+        return np.sqrt(np.abs(u)) * 0.0 + u
+
+    def loss(x, *, masked):
+        u = pb.fori_loop(0, 6, body, np.where(x > 0, x, 0.0) if masked else x, staging="numpy")
+        return np.sum(u) + np.sum(np.sqrt(x) * 0.0)
+
+    x, wanted = np.array([0.0, 1.0, 2.0]), {}
+    with np.errstate(all="ignore"):
+        for masked in (True, False):
+            with pb.using(staging="off"):
+                wanted[masked] = pb.grad(loss)(x, masked=masked).tobytes()
+        for masked in (True, True, False, False, True):
+            assert pb.grad(loss)(x, masked=masked).tobytes() == wanted[masked]
+    assert wanted[True] != wanted[False]
+
+
+def test_the_sizes_that_are_told_are_those_of_a_recorded_first_step(monkeypatch):
+    weights, captured, told = np.linspace(0.1, 1.0, 50), [None], []
+
+    def body(k, carry):
+        u, n = carry
+        return np.tanh(u * weights) + u * captured[0], n + 0.5
+
+    def loss(x):
+        captured[0] = x * 0.5
+        return np.sum(pb.fori_loop(0, 8, body, (x, 0.0), staging="numpy")[0])
+
+    ordinary = LoopRecord._decide
+    monkeypatch.setattr(LoopRecord, "_decide", lambda self: told.append(self.sizes) or ordinary(self))
+    for _ in range(3):
+        pb.grad(loss)(np.linspace(0, 1, 50))
+    assert told[0] == told[1] == told[2]

@@ -14,10 +14,9 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loops.proved_pass import ProvedPass, apart, both_of
-from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import Booking, StepKind
-from pullback.loops.staged_steps import StagedSteps
-from pullback.loops.straight_steps import Going, Proved, are, begun, followed, telling
+from pullback.loops.staged_steps import StagedSteps, carrying
+from pullback.loops.straight_steps import Going, Proved, are, followed, telling
 from pullback.memory.turning import Turning
 from pullback.recording.copies import separate
 from pullback.recording.handles import twin_of
@@ -66,6 +65,8 @@ class AtOnce:
     block: Turning = field(init=False)
     computes: tuple[Any, Any] = field(init=False)
     """What begins to compute a step of which values are read, where nobody keeps it and where somebody does."""
+    carried: Any = field(init=False)
+    """What makes the next step's state of what a step returns (``carrying``)."""
     alone: bool = field(init=False)
     """Whether the state is one leaf."""
     last: int = field(init=False)
@@ -89,7 +90,7 @@ class AtOnce:
         self.computes = partial(begins, keeps=False), partial(begins, keeps=True)
         advance = kind.stage.advance
         self.advancing = usable(advance).function, kind.work.of(advance)
-        self.told = telling()
+        self.told, self.carried = telling(), carrying(kind.stage)
         steps, run, self.known = staged.steps, self.pair[0], kind.stage.known
         self.alone, self.last = steps.definition is LEAF, len(self.known.operations) - 1
         self.starting, self.ending = run.pool.starting, run.pool.ending
@@ -242,7 +243,7 @@ class AtOnce:
             if not self.in_place:
                 self.in_place, self.sums = all(map(is_, sums, self.sums)), sums
                 one.gathered.update(zip(self.kind.ids, sums, strict=True))
-        after = list(returned) if self.kind.stage.closed else as_before(state, returned)
+        after = list(returned) if self.carried is None else self.carried(state, returned)
         if verifier.compares:
             verifier.after(k, after, [])
         self.staged.state = after
@@ -268,5 +269,5 @@ def at_once_of(staged: StagedSteps, one: Any, booking: Booking | None, *, masks:
     sums = one.sums.totals(kind.ids)
     if sums is None:
         return None
-    begun(staged)
+    staged.proving()
     return AtOnce(staged, kind, one, sums, booking)

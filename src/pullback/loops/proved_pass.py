@@ -10,8 +10,8 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.proofs import CHECKED, FEWEST
-from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import Booking, StagedStep, StepKind
+from pullback.loops.staged_steps import carrying
 from pullback.loops.straight_steps import Proved, back, keep, recorded_on, telling
 from pullback.memory.ledger import value_items
 from pullback.recording.copies import separate
@@ -47,12 +47,15 @@ class ProvedPass:
     """The function that computes a step, and the arrays that it works in."""
     both: tuple[Any, Any] = field(init=False)
     """The function that records and reverses a step, and the arrays that it works in."""
+    carried: Any = field(init=False)
+    """What makes the next step's state of what a step returns (``carrying``)."""
     leaf: tuple[Any, Any] = field(init=False)
     """The function that reverses a step without giving the state after it, and its arrays."""
 
     def __attrs_post_init__(self) -> None:
         kind = self.proved.kind
         stage, work = kind.stage, kind.work
+        self.carried = carrying(stage)
         self.advance, self.both = (usable(stage.advance).function, work.of(stage.advance)), both_of(kind)
         leaf = stage.leaf
         self.leaf = (partial(_without_state, self.both[0]), ()) if leaf is None else (leaf.function, work.of(leaf))
@@ -165,7 +168,7 @@ class ProvedPass:
         verifier, (function, places) = self.chain.verifier, self.both
         verifier.starts(step, list(state))
         returned, *seeds = function(state, self.proved.values, constants, *seeds, *places)
-        state = returned if self.proved.kind.stage.closed else as_before(list(state), returned)
+        state = returned if self.carried is None else self.carried(state, returned)
         if verifier.compares:
             verifier.after(step, list(state), [])
         return state, seeds
@@ -204,7 +207,7 @@ class ProvedPass:
 
     def _advanced(self, start: int, stop: int, state: Sequence[Any]) -> Sequence[Any]:
         chain, verifier, (function, places) = self.chain, self.chain.verifier, self.advance
-        closed, proof, lower = self.proved.kind.stage.closed, self.proved.proof, self.chain.steps.lower
+        carried, proof, lower = self.carried, self.proved.proof, self.chain.steps.lower
         each = verifier.compares and verifier.stride > 1
         for k in range(start, stop):
             constants = proof.constants(k + lower)
@@ -213,7 +216,7 @@ class ProvedPass:
                 self.left = partial(chain.advance, k, stop)
                 return state
             (returned,) = function(state, self.proved.values, constants, *places)
-            state = returned if closed else as_before(list(state), returned)
+            state = returned if carried is None else carried(state, returned)
             if each:
                 verifier.after(k, list(state), [])
         if verifier.compares and not each:

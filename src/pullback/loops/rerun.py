@@ -1,7 +1,7 @@
 """Where a step of a loop function runs, and runs again: the user's body is called, on plain arrays to advance, on
 tracers to record."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from sys import getrefcount
 from types import CellType
@@ -97,10 +97,8 @@ class Steps:
     verifier: Verifier
     lower: int = 0
     xs: list[Any] | None = None
-    x_active: list[bool] = field(factory=list)
-    """Which leaves of ``xs`` depend on the inputs of the enclosing trace."""
-    flat: bool = field(init=False)
-    """Whether the carry is a tuple of leaves."""
+    x_active: list[bool] = field(factory=list)  # which leaves of ``xs`` depend on the inputs of the enclosing trace
+    flat: bool = field(init=False)  # whether the carry is a tuple of leaves
     y_definition: Any = field(default=None, init=False)
     readable: dict[int, Any] = field(factory=dict, init=False)
     """What the body closes over, by id in the enclosing trace: captured, whichever step is the first to read it."""
@@ -108,8 +106,7 @@ class Steps:
     """This, and the values that step 0 captured besides."""
     captured_specs: dict[int, Any] | None = field(default=None, init=False)
     """The specs of these; None before step 0 has run."""
-    staging: Any = field(default=None, init=False)
-    """Who may record steps in another way (``staged_steps``)."""
+    staging: Any = field(default=None, init=False)  # who may record steps in another way (``staged_steps``)
     lifetimes: Lifetimes | None = field(default=None, init=False)
     """Lifetimes of the values of step 0, where the policy has to know what a step needs."""
     collective: bool = field(default=False, init=False)  # whether a step has called such a primitive
@@ -174,7 +171,7 @@ class Steps:
     def recorded(self, k: int, state: list[Any]) -> tuple[StepTape, list[Any]]:
         """Step ``k`` on tracers: its tape, and the state after it."""
         state = writable(state)
-        if self.staging is not None and self.staging.takes(k):
+        if self.staging is not None and (self.staging.takes(k) if k else self.staging.begins(state)):
             staged: tuple[StepTape, list[Any]] = self.staging.recorded(k, state)
             return staged
         tape = self.opened(k)
@@ -318,11 +315,7 @@ class Steps:
         """Step 0 tells what is captured, and which traces around will reverse it too; a later step may add nothing."""
         captures, enclosing = tape.captures or {}, self.enclosing
         if self.captured_specs is None:
-            self.captured_values = self.readable | {i: value for i, (_, value) in captures.items()}
-            known = self.captured_values.items()
-            self.captured_specs = {i: spec_of(value) if hasattr(value, "dtype") else None for i, value in known}
-            if enclosing is not None:
-                enclosing.masks |= tape.masks  # of step 0 alone: what is known at the end, under every policy
+            self.begins_with({i: value for i, (_, value) in captures.items()}, masks=tape.masks)
         else:
             self.require_captures(captures, k)
             if enclosing is not None and recorded(tape.outer) and not recorded(enclosing.outer):
@@ -332,6 +325,13 @@ class Steps:
             enclosing.collective |= tape.collective
             if tape.outer is not None:
                 enclosing.meet(tape.outer)
+
+    def begins_with(self, captured: dict[int, Any], *, masks: bool) -> None:
+        """Step 0 has captured these values, by their ids; ``masks`` says that it has left elements out."""
+        self.captured_values = known = self.readable | captured
+        self.captured_specs = {i: spec_of(x) if hasattr(x, "dtype") else None for i, x in known.items()}
+        if self.enclosing is not None:
+            self.enclosing.masks |= masks  # of step 0 alone: what is known at the end, under every policy
 
     def require_captures(self, captures: Iterable[int], k: int) -> None:
         """Raise :class:`TracerError` where step ``k`` captures a value that step 0 did not."""
@@ -377,7 +377,7 @@ def goes_on(before: list[Any], after: list[Any]) -> bool:
     return len(after) == 1 or len(set(map(id, after))) == len(after)
 
 
-def as_before(before: list[Any], after: list[Any]) -> list[Any]:
+def as_before(before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
     """The leaves after a step, as the next may write to them; a Python float stays one: a tracer over it gives float64,
     which would promote float32 in a later step."""
     own = (new.base is None and new.flags.writeable if type(new) is np.ndarray else False for new in after)

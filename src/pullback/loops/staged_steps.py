@@ -1,6 +1,7 @@
 """Steps that a stage may compute: the body runs on a shadow (``shadow.shadow_run``), and where its operations are known
 the generated functions compute the step."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from threading import get_ident
@@ -77,6 +78,20 @@ class StagedSteps:
             return False
         return self.entry is None or not self.entry[0].over
 
+    def begins(self, state: list[Any]) -> bool:
+        """Whether step 0 is recorded here: where stages of such steps are known from calls before, no re-run is
+        compared with its records, and nobody watches the lifetimes of its values. Bodies that begin with another step
+        are soon not asked any more."""
+        steps = self.steps
+        if self.shelf.new or steps.verifier.compares_tapes or steps.lifetimes is not None or steps.nest is not None:
+            return False
+        entry = self._entry(state, None if steps.xs is None else steps.row(0))
+        if TRAPPED.get() or not errors_are_ordinary() or entry[0].n_begun_otherwise >= MOST_TRIES:
+            return False
+        if entry[0].stages:
+            self.entry = entry
+        return bool(entry[0].stages)
+
     def advances(self, k: int) -> bool:
         """Whether a stage advances step ``k``: never by itself, since the body on plain arrays is as fast; where stages
         were asked for, those that work in buffers. Or whether one is to be learned from it ``early``."""
@@ -92,7 +107,7 @@ class StagedSteps:
         """Step ``k``: what was recorded, and the state after it. Unless the caller ``keeps`` it, None may stand for
         what was recorded."""
         row = None if self.steps.xs is None else self.steps.row(k)
-        if state is not self.state and not self.enters_again(state, row):
+        if state is not self.state and k and not self.enters_again(state, row):
             self.entry = self._entry(state, row)
         variants, results, x_results = self.entry
         if self.run is None or self.run[0].tape.thread != get_ident():
@@ -179,6 +194,8 @@ class StagedSteps:
         stage, work = self.work_of(run.following)
         if stage.collective and steps.enclosing is not None:
             steps.collective = steps.enclosing.collective = True
+        if steps.captured_specs is None:
+            steps.begins_with(dict(zip(captured, run.values, strict=True)), masks=stage.masks_itself)
         if captured != self.checked:
             steps.require_captures(captured, k)
             self.checked = captured
@@ -192,10 +209,10 @@ class StagedSteps:
         if len(returned) != n:
             after, ys = after[:n], after[n:]
             steps.outputs.write(k, ys)
-        if step is not None and steps.ledger.heard:
+        if step is not None and (k == 0 or steps.ledger.heard):  # the policy is told the size of step 0
             step.items = slot_items(stage.booked, step.slots)
-        if not stage.closed:
-            after = as_before(state, after)
+        if (carried := carrying(stage)) is not None:
+            after = carried(state, after)
         if steps.verifier.compares:
             steps.verifier.after(k, after, ys)
         if not keeps:
@@ -214,6 +231,15 @@ class StagedSteps:
         if kind is None or kind.captured != captured:
             kind = self.step_kinds[stage.known] = StepKind(stage, captured, work, n)
         return kind
+
+    def proving(self, before: Any = None) -> Proof | None:
+        """What may prove that the body rests, from the step on that has met what is ``before``. Steps of another kind
+        may have been run since, but where a proof stands."""
+        if self.proof is not None and (self.proved is None or not self.proved.stands()):
+            self.proof.begins()
+            if before is not None:
+                self.proof.repeats(0, *before)  # which step it was is not asked of the first
+        return self.proof
 
     def work_of(self, known: Any) -> tuple[Stage, Workspace]:
         found = self.works.get(known)
@@ -236,7 +262,9 @@ class StagedSteps:
         x_entered = [None if result is None else next(places) for result in x_results]
         masks = tape.masks = tape.masks or run.tape.masks
         step, values = self.steps.finished(k, tape, (entered, x_entered), (new, ys), state)
-        if run.why:
+        if k == 0:
+            variants.n_begun_otherwise += 1
+        elif run.why:
             variants.failed(run.why)
         elif not variants.over:
             around = self.steps.enclosing
@@ -246,7 +274,7 @@ class StagedSteps:
                 tape, run.operations, run.ranges, run.inputs, captured, run.constants, results,
                 (entered, x_entered if any(self.steps.x_active) else []),
                 [*step.left, *step.ys], returned, values, masks or (around is not None and around.masks),
-                run.read, run.logged,
+                run.read, run.logged, masks_itself=masks,
             )  # fmt: skip
             if variants.backend is not None:
                 self.steps.ledger.waits("compiling")
@@ -254,6 +282,13 @@ class StagedSteps:
             if variants.backend is not None:
                 self.steps.ledger.waits("")
         return step, values
+
+
+def carrying(stage: Stage) -> Callable[[Sequence[Any], Sequence[Any]], list[Any]] | None:
+    """What makes the next step's state of the one before and of what a stage returns; None where that is it."""
+    if stage.closed:
+        return None
+    return stage.with_numbers if stage.numbers else as_before
 
 
 def staged_steps(
@@ -276,6 +311,8 @@ def staged_steps(
     return StagedSteps(steps, shelf, FEWEST if new and n is None else 1, most_bytes, threads, proof)
 
 
+MOST_TRIES = 2
+"""How often step 0 may turn out to do something else than the steps that are known."""
 FEWEST = 24
 """Steps from which a stage of a body that is new pays: of one loop, or of short ones that are run again and again."""
 SHORT_BYTES = 2**16

@@ -15,9 +15,8 @@ import numpy as np
 from attrs import define
 
 from pullback.bodies.proofs import CHECKED, FEWEST, Proof
-from pullback.loops.rerun import as_before
 from pullback.loops.staged_step import StagedStep, StepKind
-from pullback.loops.staged_steps import StagedSteps
+from pullback.loops.staged_steps import StagedSteps, carrying
 from pullback.memory.store import Store
 from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
@@ -131,6 +130,7 @@ def straight(
         if going is None:
             return k, state
     run, within = staged.run
+    before = (run.values, run.constants) if state is staged.state else None
     staged.run, whole, parts = None, False, None
     computes = partial(staged.begun, run, keeps=True)
     if run.pool is None:
@@ -139,7 +139,7 @@ def straight(
         _reopen(run, going.known, computes)
     try:
         with within:
-            k, state, left = _while_alike(staged, run, k, stop, state, take)
+            k, state, left = _while_alike(staged, run, k, stop, state, take, before)
             if left is not None:
                 parts = staged.returned(run, *steps.leaves_of(k + steps.lower, *left))
                 left = None
@@ -180,9 +180,10 @@ def _stays_open(run: Any) -> bool:
 
 
 def _while_alike(
-    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None]
+    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None], before: Any
 ) -> tuple[int, list[Any], Any]:
-    """The same, and what the body has returned from a step that differs; None where all are alike."""
+    """The same, and what the body has returned from a step that differs; None where all are alike. ``before`` are the
+    captured values and the plain operands of the last step, where that was the one before."""
     steps, pool = staged.steps, run.pool
     stage, work = staged.work_of(run.following)
     ending, last, generated = pool.ending, len(run.following.operations) - 1, usable(stage.record)
@@ -190,8 +191,8 @@ def _while_alike(
     call, lower, compares = steps.call, steps.lower, steps.verifier.compares
     if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
         return k, state, steps.called(k + lower, run.entered(state, run.entering), steps.row(k))
-    alone, proof = steps.definition is LEAF, begun(staged) if _pays(staged, stop - k) else None
-    starting, kind = pool.starting, None  # one more who holds a handle would be seen
+    alone, proof = steps.definition is LEAF, staged.proving(before) if _pays(staged, stop - k) else None
+    starting, kind, carried = pool.starting, None, carrying(stage)  # one more who holds a handle would be seen
     run.inputs = state
     while True:
         carry, y = followed(proof, run, k + lower, starting[0] if alone else starting) or call(
@@ -214,7 +215,7 @@ def _while_alike(
         except Exception as error:
             say_line(error, generated)
             raise
-        after = list(returned) if stage.closed else as_before(state, returned)
+        after = list(returned) if carried is None else carried(state, returned)
         if compares:
             steps.verifier.after(k, after, [])
         state.clear()  # of what nobody else has, nothing stays
@@ -254,13 +255,6 @@ def _pays(staged: StagedSteps, n_steps: int) -> bool:
     return n_steps >= FEW and staged.proved is None and (staged.steps.outputs.n or 0) >= FEWEST
 
 
-def begun(staged: StagedSteps) -> Proof | None:
-    """What may prove that the body rests. Steps of another kind may have been run since, but where a proof stands."""
-    if staged.proof is not None and (staged.proved is None or not staged.proved.stands()):
-        staged.proof.begins()
-    return staged.proof
-
-
 def recorded_on(
     proved: Proved, steps: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None], told: Any
 ) -> tuple[int, list[Any]]:
@@ -269,7 +263,7 @@ def recorded_on(
     kind, values, proof = proved.kind, proved.values, proved.proof
     stage, verifier, compares, lower = kind.stage, steps.verifier, steps.verifier.compares, steps.lower
     reads, first, looked_up = proof.reads, k, () if compares else proof.looked_up  # who comes again meets the same
-    function, places, closed = usable(stage.record).function, kind.work.of(stage.record), stage.closed
+    function, places, carried = usable(stage.record).function, kind.work.of(stage.record), carrying(stage)
     (buffers, makers), plan, left, before, fixed = places, stage.record.plan, 0, state, proof.fixed
     try:
         while k < stop and (k == first or reads.hold(looked_up)):  # type: ignore[union-attr]  # of what holds
@@ -284,7 +278,7 @@ def recorded_on(
                     if constants is None:
                         return step, list(state)
                     returned, slots = function(state, values, constants, buffers, fresh)
-                    state = returned if closed else as_before(state, returned)
+                    state = returned if carried is None else carried(state, returned)
                     before.clear()  # of what nobody else has, nothing stays
                     if compares and (step < verifier.n_seen or not (step + 1) % verifier.stride):
                         verifier.after(step, list(state), [])

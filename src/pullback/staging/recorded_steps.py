@@ -8,9 +8,10 @@ import numpy as np
 from attrs import define, field
 
 from pullback.memory.reverse_sweep import Sweep, sweep
+from pullback.recording.copies import own_leaf
 from pullback.recording.tape import Tape
 from pullback.shadow.collective_pulls import Trial, draw, is_taken_part_in, tried
-from pullback.shadow.operations import Operation, Result
+from pullback.shadow.operations import Operation, Result, entering
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.workspaces import Workspace
 from pullback.words.digests import same_bits
@@ -43,11 +44,37 @@ class Recorded:
     """The values that were read while it ran, and what calls have given that have an effect."""
     ordered: list[Any] = field(factory=list)
     """Those of them that calls with an effect have given."""
+    of_loop: bool = True
+    """Whether it is the step of a loop, and no call of a function, which nobody advances."""
+    masks_itself: bool = False
+    """Whether it leaves elements out itself, not only what came before the loop."""
 
     @property
     def entered(self) -> list[int]:
         """Record of each input."""
         return [i for part in self.places for i in part if i is not None]
+
+    @property
+    def returns_own(self) -> bool:
+        """Whether what it returns owns its memory, which is none of a captured value or a plain operand: these may be
+        read-only in one step and not in another."""
+        others = [*(value for _, value in self.captured), *self.constants]
+        return all(own_leaf(x) is x and not any(share_memory(x, one) for one in others) for x in self.returned)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The places of the leaves that NumPy has returned as numbers of its own, and that are Python's again."""
+        pairs = zip(self.returned, self.after, strict=False)
+        return tuple(k for k, (old, new) in enumerate(pairs) if type(old) is np.float64 and type(new) is float)
+
+    def enters_again(self, leaves: list[Any]) -> bool:
+        """Whether leaves are of the kinds that have entered the step."""
+        return all(kind is None or entering(x) == kind for kind, x in zip(self.kinds, leaves, strict=False))
+
+
+def share_memory(one: Any, other: Any) -> bool:
+    """Whether both are arrays, whose memory may overlap."""
+    return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and bool(np.may_share_memory(one, other))
 
 
 def require_same(stage: Any, step: Recorded) -> tuple[Any, Any]:
@@ -57,14 +84,15 @@ def require_same(stage: Any, step: Recorded) -> tuple[Any, Any]:
     One function after the other: what it has given is let go of before the next one runs.
     """
     work = Workspace()
-    _forward(stage.advance, step, work)
+    if stage.advance is not stage.record:
+        _forward(stage.advance, step, work)
     slots = _forward(stage.record, step, work)
     random = np.random.default_rng(0)
     seeds = [draw(random, spec) for spec in stage.specs]
     trial = Trial()
     with trial.run():
         entered, gathered = _swept(step, seeds)
-    for function in (stage.reverse, stage.reverse_own):
+    for function in dict.fromkeys((stage.reverse, stage.reverse_own)):
         with trial.run():
             _backward(function, (slots, [seed.copy() for seed in seeds]), (entered, gathered), work)
     if stage.at_once is not None:

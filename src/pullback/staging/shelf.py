@@ -35,6 +35,8 @@ class Variants:
     why: list[str] = field(factory=list)
     """Why a step was not staged, the newest last."""
     n_failed: int = 0
+    n_begun_otherwise: int = 0
+    """How often step 0 of a loop was none of the stages."""
 
     @property
     def over(self) -> bool:

@@ -10,17 +10,16 @@ from attrs import define, field
 
 from pullback.backends.plans import Backend, Kernel
 from pullback.memory.ledger import Item
-from pullback.recording.copies import faithful, faithful_copy, own_leaf
+from pullback.recording.copies import faithful, faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
 from pullback.shadow.collective_pulls import Trial, draw, is_taken_part_in
-from pullback.shadow.operations import entering
 from pullback.shadow.quick_operators import Known
 from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
-from pullback.staging.recorded_steps import Recorded, require_equal, require_same
+from pullback.staging.recorded_steps import Recorded, require_equal, require_same, share_memory
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.text import Draft
 from pullback.staging.told_backends import Description
@@ -41,10 +40,12 @@ class Stage:
 
     known: Known
     record: Generated
-    advance: Generated
     reverse: Generated
+    advance: Generated
+    """``record`` without the slots; of a call of a function the same, since nobody advances it."""
     reverse_own: Generated
-    """``reverse``, but it may write to the seeds, which it has returned itself for the step after."""
+    """``reverse``, but it may write to the seeds, which it has returned itself for the step after; of a call of a
+    function the same."""
     slots: tuple[int, ...]
     """The numbers of the values that the reverse reads, in their order among the slots."""
     records: list[Any] = field(repr=False)
@@ -61,6 +62,7 @@ class Stage:
     gathered: tuple[bool, ...]
     """Which captured values get one."""
     masks: bool
+    masks_itself: bool
     at_once: Generated | None = None
     """``record`` and ``reverse_own`` as one function, which is given the sums of the cotangents of captured values as
     well, and adds to them: of a step that is recorded to be reversed at once. None where that has little to gain.
@@ -85,10 +87,19 @@ class Stage:
     """Whether the state that it returns has the types, shapes and dtypes of the one that entered, and is its own."""
     repeats: bool = field(default=False, init=False)
     """The same, once numbers that NumPy has returned in the place of Python's are Python's again."""
+    numbers: tuple[int, ...] = field(default=(), init=False)
+    """The places of these numbers in the state, where it is its own otherwise."""
 
     def __attrs_post_init__(self) -> None:
         self.booked = booked_slots(self.records, self.slots)
         self.collective = any(map(is_taken_part_in, self.records[self.n_inputs :]))
+
+    def with_numbers(self, _: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+        """The state after a step, with Python's numbers in the place of NumPy's."""
+        found = list(after)
+        for place in self.numbers:
+            found[place] = float(found[place])
+        return found
 
     def thawed(self, tape: Tape, slots: Sequence[Any], captured: Sequence[int]) -> Tape:
         """``tape`` with the records that the ordinary way would have made."""
@@ -179,13 +190,13 @@ def _stage_of(step: Recorded, backend: Backend | None, program: Program) -> Stag
             for x, spec in zip(samples, stage.specs, strict=True)
         )
     )
-    stage.closed, stage.repeats = _enters_again(step, step.returned), _enters_again(step, step.after)
-    stage.closed &= all(own_leaf(x) is x and not _is_of_others(x, step) for x in step.returned)
+    stage.closed, stage.repeats = step.returns_own and step.enters_again(step.returned), step.enters_again(step.after)
+    stage.numbers = step.numbers if step.returns_own and stage.repeats else ()
     del samples
     if backend is None:  # before the functions are tried: all values of a step are felt in memory
         forward.program.samples.clear()
     read, seeded = require_same(stage, step)
-    stage.held = tuple(any(_share(x, other) for other in read) for x in step.inputs)
+    stage.held = tuple(any(share_memory(x, other) for other in read) for x in step.inputs)
     if backend is not None:
         forwards, backwards = (step.inputs, values, step.constants), (read, seeded)
         for draft in drafts:
@@ -208,22 +219,8 @@ def _apart(program: Program, parts: list[list[int]], given: list[Symbol]) -> lis
         if isinstance(samples[k], np.ndarray)
         and samples[k].base is None
         and parts[0][k] not in [x.number for x in given]
-        and not any(_share(samples[k], other) for j, other in enumerate(samples) if j != k)
+        and not any(share_memory(samples[k], other) for j, other in enumerate(samples) if j != k)
     ]
-
-
-def _share(one: Any, other: Any) -> bool:
-    return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and bool(np.may_share_memory(one, other))
-
-
-def _is_of_others(returned: Any, step: Recorded) -> bool:
-    """Whether it is a captured value or a plain operand, which may be read-only in one step and not in another."""
-    return any(_share(returned, other) for other in (*(value for _, value in step.captured), *step.constants))
-
-
-def _enters_again(step: Recorded, leaves: list[Any]) -> bool:
-    """Whether leaves are of the kinds that have entered the step."""
-    return all(kind is None or entering(x) == kind for kind, x in zip(step.kinds, leaves, strict=False))
 
 
 def numbers_held(record: Any) -> list[int]:
@@ -253,7 +250,7 @@ def _drafts(
     slots: tuple[int, ...],
     given: list[Symbol],
 ) -> list[Draft]:
-    """The functions ``record``, ``advance``, ``reverse`` and ``reverse_own``."""
+    """The functions ``record`` and ``reverse``; of the step of a loop ``advance`` and ``reverse_own``, too."""
     program = forward.program
     returned = [x.number for x in forward.returned]
     before, after = program.statements[:n_forward], program.statements[n_forward:]
@@ -265,17 +262,20 @@ def _drafts(
     ]
     recording = plan_of(program, before, (*returned, *slots), all_of=True, slots={*slots}.difference(returned))
     record = Draft(program, "record", recording, arguments, (returned, slots))
-    advance = Draft(program, "advance", plan_of(program, before, returned, all_of=True), arguments, (returned,))
+    forwards = arguments
     cts = [swept.cts[ident] for ident in step.entered]
     gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
     parts = [[x.number for x in part if x is not None] for part in (cts, gathered)]
     arguments = [("slots", list(slots)), ("seeds", [x.number for x in given])]
     leaving = (*parts[0], *parts[1])
     backward = Draft(program, "reverse", plan_of(program, after, leaving), arguments, parts)
+    if not step.of_loop:
+        return [record, backward]
+    advance = Draft(program, "advance", plan_of(program, before, returned, all_of=True), forwards, (returned,))
     own = Draft(
         program, "reverse_own", plan_of(program, after, leaving, _apart(program, parts, given)), arguments, parts
     )
-    return [record, advance, backward, own]
+    return [record, backward, advance, own]
 
 
 def _at_once(
@@ -285,7 +285,7 @@ def _at_once(
     where nobody hears of what NumPy warns of."""
     program = forward.program
     nbytes = sum(getattr(sample, "nbytes", 0) for sample in program.samples)
-    if nbytes > MOST_AT_ONCE or step.read or step.ordered or step.places[1]:
+    if not step.of_loop or nbytes > MOST_AT_ONCE or step.read or step.ordered or step.places[1]:
         return None, None, ()
     gathered = [x for x in (swept.gathered.get(ident) for ident, _ in step.captured) if x is not None]
     totals = [program.value(faithful_copy(program.samples[x.number])) for x in gathered]
@@ -335,12 +335,13 @@ def _generated(
 ) -> Stage:
     cts = [swept.cts[ident] for ident in step.entered]
     gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
-    record, advance, backward, own = (draft.generated() for draft in drafts)
+    record, backward, *others = (draft.generated() for draft in drafts)
+    advance, own = others or (record, backward)
     return Stage(
-        known, record, advance, backward, own, slots, held, step.tape.n_inputs,
+        known, record, backward, advance, own, slots, held, step.tape.n_inputs,
         tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
         tuple(at[1] for at in step.left if at is not None), tuple(x is not None for x in cts),
-        tuple(x is not None for x in gathered), step.masks,
+        tuple(x is not None for x in gathered), step.masks, step.masks_itself,
     )  # fmt: skip
 
 
