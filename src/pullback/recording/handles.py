@@ -237,8 +237,8 @@ def root_of(handle: Any) -> Any:
 
 def steps_to(handle: Any) -> tuple[tuple[Primitive, dict[str, Any]], ...]:
     """The view functions that lead from the root to a view, outermost first."""
-    view = handle._tape.kinds.view
-    if type(handle) is view and type(handle._parent) is not view:
+    view = type(handle)
+    if view is handle._tape.kinds.view and type(handle._parent) is not view:
         return ((handle._primitive, handle._params),)
     steps = []
     while type(handle) is handle._tape.kinds.view:

@@ -6,13 +6,9 @@ turns it, so that a tuple within a tuple, a deque or a column of a table names w
 """
 
 from operator import index
-from types import EllipsisType, NoneType
 from typing import Any
 
 import numpy as np
-
-_BOUND = frozenset((int, NoneType))
-"""The types of the bounds of a slice that cannot change afterwards."""
 
 
 def is_basic(key: Any) -> bool:
@@ -21,9 +17,14 @@ def is_basic(key: Any) -> bool:
     for k in key if type(key) is tuple else (key,):
         kind = type(k)
         if kind is slice:
-            if type(k.start) not in _BOUND or type(k.stop) not in _BOUND or type(k.step) not in _BOUND:
+            start, stop, step = k.start, k.stop, k.step
+            if type(start) is not int and start is not None:
                 return False
-        elif kind is not int and kind is not EllipsisType and kind is not NoneType:
+            if type(stop) is not int and stop is not None:
+                return False
+            if step is not None and type(step) is not int:
+                return False
+        elif kind is not int and k is not None and k is not Ellipsis:
             return False
     return True
 

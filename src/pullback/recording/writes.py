@@ -88,10 +88,9 @@ def _meeting(handle: Any, value: Any, doing: str) -> tuple[Any, Any]:
 def is_own_region(handle: Any, key: Any, value: Any) -> bool:
     """Whether the value is that region of ``handle`` as it stands, as where ``x[k] += w`` ends in ``x[k] = view``:
     nothing is left to do."""
-    kinds = handle._tape.kinds
-    if type(value) is not kinds.view or value._parent is not handle or value._params.get("key") is not key:
+    if type(value) is not handle._tape.kinds.view or value._parent is not handle or value._params.get("key") is not key:
         return False
-    if value._written_in == stamp(root_of(handle)):
+    if value._written_in is not None and value._written_in == stamp(root_of(handle)):
         return True
     return value._parent_id == handle._id and (handle._tape.mode == DEFERRED or value._parent_value is handle._value)
 
@@ -228,7 +227,7 @@ def record_write(root: Any, region: Region, value: Any, source: Any, *, add: boo
     ident = len(tape.records)
     if region.fancy and not add:
         tape.masks = True
-    opcode = _FORMS[add, before is not None, value is not None].opcode
+    opcode = OPCODES[add, before is not None, value is not None]
     spec = root._spec or spec_of_handle(root)
     strides = contents.strides if type(contents) is np.ndarray else _strides(contents)
     if value is None:
@@ -395,5 +394,6 @@ _FORMS = {
     for value in (False, True)
 }
 CREATE = special_form("create", lambda record, ct, cts, sweep: None, n_ids=0)
-WRITE_OPCODES = frozenset(form.opcode for form in _FORMS.values())
+OPCODES = {key: form.opcode for key, form in _FORMS.items()}  # keys as those of _FORMS
+WRITE_OPCODES = frozenset(OPCODES.values())
 __all__ = ["WRITE_OPCODES", "empty_with_strides", "increment", "is_fancy", "set_item"]

@@ -16,7 +16,6 @@ from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.crossing import in_step, leave_followed
 from pullback.recording.handles import Handle, Kinds, layout_of, plain_value, resolve, value
 from pullback.recording.keys import is_basic
-from pullback.recording.recorder import call
 from pullback.recording.refusals import shuffled
 from pullback.recording.regions import is_mask
 from pullback.recording.tape import CAPTURED, DEFERRED, RECORDING, REPLAYABLE
@@ -230,12 +229,10 @@ class Tracer(Unconverted):
 
     # In place: written through every view, or rebound where NumPy rebinds.
     def __iadd__(self, other: Any) -> Any:
-        handle = resolve(self)
-        return handle if added(handle, other, 1) else in_place("add", handle, other)
+        return self if added(self, other, False) else in_place("add", resolve(self), other)
 
     def __isub__(self, other: Any) -> Any:
-        handle = resolve(self)
-        return handle if added(handle, other, -1) else in_place("subtract", handle, other)
+        return self if added(self, other, True) else in_place("subtract", resolve(self), other)
 
     def __imul__(self, other: Any) -> Any:
         return in_place("multiply", resolve(self), other)
@@ -279,7 +276,7 @@ class Tracer(Unconverted):
 
     # Indexing.
     def __getitem__(self, key: Any) -> Any:
-        if is_basic(key):
+        if type(key) is int or is_basic(key):
             return read(self, key)
         key = self._tape.keep(key) if type(key) is np.ndarray and key.dtype.kind in "iu" else own_key(key, self)
         found = called(getitem, (self,), {"key": key})
@@ -290,15 +287,17 @@ class Tracer(Unconverted):
     def __setitem__(self, key: Any, new: Any) -> None:
         if type(new) is View and new._parent is self:
             # Before the handle is derived again: that is recorded, and its place in the tape decides bits.
-            recording = new._written_in is not None and self._tape.mode in (RECORDING, REPLAYABLE, DEFERRED)
-            if recording and is_own_region(self, key, new):
+            mode, written, same = self._tape.mode, new._written_in, new._params.get("key") is key
+            if not mode and same and written == (self._id, id(self._value)):
+                return  # as is_own_region says, sooner
+            if written is not None and mode in (RECORDING, REPLAYABLE, DEFERRED) and is_own_region(self, key, new):
                 return
             if not by_assignment(_getframe(1)):
                 raise shuffled()
         if not is_basic(key):
             set_item(self, own_key(key, self), new)
-        elif not assigned(resolve(self), key, new):
-            set_item(self, key, new)
+        elif not assigned(self, key, new):
+            set_item(resolve(self), key, new)
 
     def fill(self, new: Any) -> None:
         """Every element becomes ``new``."""
@@ -373,7 +372,7 @@ class View(Tracer):
         parent, prim, seen = self._parent, self._primitive, self._parent_value.shape
         if parent.shape != seen:  # somebody set its shape since
             parent = self._parent = parent.reshape(seen)
-        fresh = call(prim, (parent,), self._params)
+        fresh = called(prim, (parent,), self._params)
         if not isinstance(fresh, Handle):  # the trace is paused: derived for its value alone, and again when it records
             self._value = fresh
             return

@@ -179,19 +179,21 @@ def read(handle: Any, key: Any) -> Any:
     governed = tape.mode == REPLAYABLE and tape.trap is None
     if (tape.mode and not governed) or tape.thread != get_ident():
         return call(getitem, (handle,), params)
-    if resolve(handle)._id is None or type(handle._value) is not np.ndarray:
-        found = handle._value[key] if type(handle._value) is np.ndarray else None
+    kinds = tape.kinds
+    value = handle._value if type(handle) is kinds.tracer else resolve(handle)._value
+    if handle._id is None or type(value) is not np.ndarray:
+        found = value[key] if type(value) is np.ndarray else None
         if type(found) is np.ndarray and found.size:  # part of a buffer that depends on nothing: no record
             return view_of(handle, getitem, params, found, None)
         if type(found) is np.float64:
             return found
         return call(getitem, (handle,), params)
-    out, kinds = handle._value[key], tape.kinds
+    out = value[key]
     if type(out) is np.ndarray:
         if not out.size:
             return call(getitem, (handle,), params)  # shares no memory with anything, so it is no view
         part = kinds.view()
-        part._parent, part._parent_id, part._parent_value = handle, handle._id, handle._value
+        part._parent, part._parent_id, part._parent_value = handle, handle._id, value
         part._primitive, part._params, part._written_in = getitem, params, None
     else:
         part = kinds.tracer()
@@ -199,7 +201,7 @@ def read(handle: Any, key: Any) -> Any:
     site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
     record = (READ.opcode, handle._id, handle._spec or spec_of_handle(handle), (key,), site)
     if governed:
-        tape.governor.before_record(record, (handle,), (handle._value,), params)
+        tape.governor.before_record(record, (handle,), (value,), params)
     part._value, part._id, part._tape, part._flag, part._spec = out, len(tape.records), tape, FREE, None
     tape.records.append(record)
     if governed:
