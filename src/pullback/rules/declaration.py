@@ -215,6 +215,8 @@ class Composite(_DeclaredOnce):
     """True where the derivative is zero wherever it exists: tracers go in as their values, and the result is plain."""
     direct: Primitive | None = None
     """The primitive that is called with the very arguments, where these are its operands and it knows their types."""
+    how: Mapping[str, Any] = field(factory=dict, repr=False)
+    """The parameters of that call."""
     module: str = field(factory=declaring_module, repr=False, init=False)
     """The module that declares it, by which another process finds it."""
 
@@ -226,7 +228,10 @@ DECLARED = (Primitive, Composite)
 
 
 def composite(
-    *serves: Callable[..., Any], name: str | None = None, direct: Primitive | None = None
+    *serves: Callable[..., Any],
+    name: str | None = None,
+    direct: Primitive | None = None,
+    how: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Composite]:
     """Decorator: the function below is what ``serves`` mean on tracers, written with primitives and NumPy functions.
 
@@ -238,6 +243,8 @@ def composite(
         That of the composite; by default that of the function.
     direct
         The primitive that it hands its arguments on to where they are arrays and numbers given by position.
+    how
+        The parameters that it hands on as well, by default none.
 
     Returns
     -------
@@ -259,7 +266,7 @@ def composite(
     """
 
     def build(function: Callable[..., Any]) -> Composite:
-        return Composite(name or function.__name__.strip("_"), function, serves, direct=direct)
+        return Composite(name or function.__name__.strip("_"), function, serves, direct=direct, how=how or {})
 
     return build
 

@@ -13,7 +13,6 @@ from pullback.recording.crossing import left_alone, standing_for
 from pullback.recording.generated_callers import make_caller
 from pullback.recording.handles import Handle, layout_of, type_of
 from pullback.recording.outputs import require_traced_target, write_out
-from pullback.recording.recorder import NO_PARAMS
 from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, REPLAYABLE, Tape
 from pullback.rules.catalogue import OPERATORS, registry
 from pullback.rules.declaration import Composite, Primitive
@@ -74,7 +73,7 @@ def _straight(entry: Composite, direct: Primitive) -> Callable[..., Any]:
 
     def call(*operands: Any) -> Any:
         fast = direct.callers.get(tuple(map(type, operands)))
-        return fast(operands, NO_PARAMS) if fast else entry.function(*operands)
+        return fast(operands, entry.how) if fast else entry.function(*operands)
 
     return call
 
@@ -125,8 +124,8 @@ def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwarg
     entry = registry.functions.get(func) or found(func)
     if not kwargs and type(entry) is Composite:
         fast = entry.direct and entry.direct.callers.get(tuple(map(type, args)))
-        if fast:
-            return fast(args, NO_PARAMS)
+        if fast and (tape.mode != REPLAYABLE or not entry.how):
+            return fast(args, entry.how)
         if len(args) == 1:
             result = entry.function(*args)
             return result if tape.mode != REPLAYABLE else _told(tape, entry, result)

@@ -144,7 +144,8 @@ def _extremum(ufunc: Any, *functions: Any) -> tuple[Primitive, Primitive, Compos
     ) -> Any:
         return reduce_by(plain, general, None, a, initial, where, axis=axis, keepdims=is_true(keepdims))
 
-    return plain, general, composite(*functions, name=name)(function), _ufunc_reduce(ufunc, plain, general, None)
+    made = composite(*functions, name=name, direct=plain, how={"axis": None, "keepdims": False})(function)
+    return plain, general, made, _ufunc_reduce(ufunc, plain, general, None)
 
 
 # ------------------------------------------------------------------------------------------------------------ logaddexp

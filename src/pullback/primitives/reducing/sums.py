@@ -108,7 +108,7 @@ def reduce_by(
     return general(a, initial, True if unmasked else where, **params)
 
 
-@composite(np.sum, name="sum")
+@composite(np.sum, name="sum", direct=sum_, how={"axis": None, "dtype": None, "keepdims": False})
 def np_sum(
     a: Any,
     axis: Axis = None,
@@ -124,7 +124,7 @@ def np_sum(
     return reduce_by(sum_, sum_where, 0, a, initial, where, axis=axis, dtype=dtype, keepdims=is_true(keepdims))
 
 
-@composite(np.mean, name="mean")
+@composite(np.mean, name="mean", direct=mean, how=np_sum.how)
 def np_mean(
     a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
