@@ -118,3 +118,13 @@ def test_a_segment_of_one_element_is_that_element():
     value, slope = pb.value_and_grad(lambda x: np.sum(np.hypot.reduceat(x, [0, 1, 0])))(x)
     assert value == np.sum(np.hypot.reduceat(x, [0, 1, 0]))
     same(slope[:1], [1 + x[0] / np.linalg.norm(x)])
+
+
+@pytest.mark.parametrize("fold", [np.prod, np.multiply.reduce, np.maximum.reduce, np.fmax.reduce])
+def test_a_list_beside_a_traced_out_is_cast_too(fold):
+    def f(x):
+        out = np.zeros_like(x)
+        fold([[1.0, 2.0], [3.0, 0.5]], axis=0, dtype=np.float32, out=out)
+        return np.sum(out * x)
+
+    same(pb.grad(f)(np.ones(2)), fold([[1.0, 2.0], [3.0, 0.5]], axis=0))

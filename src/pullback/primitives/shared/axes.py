@@ -57,7 +57,10 @@ def as_loop_reads(a: Any, dtype: Any) -> Any:
     A rule that reads the elements has to read these: a loop of reals sees no imaginary part, and one of float32 finds
     its maximum among rounded elements.
     """
-    if dtype is None or a.dtype == dtype:
+    if dtype is None:
+        return a
+    a = a if hasattr(a, "dtype") else np.asarray(a)  # a list beside a traced ``out=``
+    if a.dtype == dtype:
         return a
     return plain_value(a) if integral(dtype) else np.astype(a, dtype)
 
