@@ -271,3 +271,20 @@ def test_of_a_step_of_which_a_policy_keeps_some_values_all_operations_are_shown(
 
     (body,) = (node.body for node in pb.record(f, np.ones(3)) if node.body is not None)
     assert [node.name for node in body.graph] == ["input", "captured", "multiply", "sin", "cos"]
+
+
+def test_a_graph_shows_what_enters_a_staged_call():
+    @pb.staged
+    def step(x, y):
+        return np.sin(x) * y + x
+
+    def program(x, y):
+        for _ in range(3):
+            x = step(x, y)
+        return np.sum(x)
+
+    x, y = np.ones(3), np.arange(3.0)
+    for _ in range(400):
+        pb.grad(program, (0, 1))(x, y)
+    nodes = pb.record(program, x, y).nodes
+    assert [n.operands for n in nodes if n.name == "staged function"] == [(0, 1), (2, 1), (3, 1)]

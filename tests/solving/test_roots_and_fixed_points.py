@@ -542,3 +542,24 @@ def test_a_factorisation_in_a_tuple_may_be_overwritten_before_the_reverse_pass()
     _, pull = pb.vjp(lambda b: pb.custom_linear_solve(lambda x: a @ x, b, solve, transposed), np.ones(2))
     factors["inverse"][0][...] = np.nan
     np.testing.assert_allclose(pull(np.array([1.0, 2.0]))[0], np.linalg.inv(a).T @ [1.0, 2.0])
+
+
+def test_an_equation_that_takes_a_derivative_has_the_same_derivative_in_each_call():
+    """After some calls the derivative in it is one record, that of a staged call, which must count as read."""
+
+    def least(q):
+        def slope(x):
+            return pb.grad(lambda x: np.sum((x - q) ** 4 + q[0] * x**2))(x)
+
+        def newton(f, x):
+            for _ in range(60):
+                x = x - f(x) / (12 * (x - pb.value(q)) ** 2 + 2 * pb.value(q)[0])
+            return x
+
+        return pb.custom_root(slope, np.zeros(2), newton, lambda g, y: y / g(np.ones_like(y)))
+
+    q = np.array([0.7, -1.2])
+    first, *others = (pb.grad(lambda q: np.sum(least(q) * q))(q) for _ in range(60))
+    assert np.all(first != 0)
+    for again in others:
+        np.testing.assert_array_equal(again, first)

@@ -192,6 +192,8 @@ def _learn_from_call(ident: int, form: Form, record: Record, solver: SpecSolver)
     """What the record of a primitive tells of its operands and output; the specs of its parts where it has several
     outputs."""
     prim, ids = form.primitive, form.ids(record)
+    if form.entering is not None:
+        return ()
     if form.exact:
         for i in ids:
             solver.same(i, ident)
@@ -329,8 +331,8 @@ def _node(ident: int, record: Record | None, labels: list[str], slots: Slots) ->
         return Node(ident, "captured", detail=f"%{record[1]}", file=file, line=line)
     if record[0] == COMPONENT.opcode:
         return Node(ident, "component", (record[1],), f"[{record[2]}]", file=file, line=line)
-    operands: list[int | None] = [None] * form.arity
-    for position, i in zip(form.active, form.ids(record), strict=True):
+    operands: list[int | None] = [None] * form.arity if form.entering is None else list(form.ids(record))
+    for position, i in zip(form.active, form.ids(record), strict=form.entering is None):
         operands[position] = i
     n_outputs = max(1, len(form.primitive.outputs))
     view, saved = form.primitive.view, slots.of(ident)

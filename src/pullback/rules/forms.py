@@ -48,6 +48,8 @@ class Form:
     holds: Callable[[tuple[Any, ...]], Any] | None = field(default=None, repr=False)
     """What a wide record tells of all that it holds: of each buffer the bytes, the reason, and a name. None where the
     record is a loop function's, whose steps book for themselves."""
+    entering: Callable[[tuple[Any, ...]], tuple[int, ...]] | None = field(default=None, repr=False)
+    """How a record that has its ids elsewhere tells them, as that of a staged call does."""
     execute: Callable[..., Any] | None = field(default=None, repr=False)
     """How a replay computes the value, for forms that are no primitive call (writes, inputs, components)."""
     own: int = 0
@@ -89,6 +91,8 @@ class Form:
 
     def ids(self, record: tuple[Any, ...]) -> tuple[int, ...]:
         """The ids of the active operands of a record."""
+        if self.entering is not None:
+            return self.entering(record)
         ids: tuple[int, ...] = record[1] if self.wide else record[1 : 1 + len(self.active)]
         return ids
 

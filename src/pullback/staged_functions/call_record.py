@@ -216,7 +216,7 @@ def _swept(
 
 def _form(opcode: int) -> tuple[Form, Any]:
     prim = Primitive(name="staged function", forward=lambda x: x, operands=("x",), guarded=False)
-    return Form(opcode, prim, (), 0, (), ("slots",)), _pull
+    return Form(opcode, prim, (), 0, (), ("slots",), entering=lambda record: tuple(record[2].ids)), _pull
 
 
 CALL = new_form(_form)
