@@ -152,6 +152,31 @@ def test_another_shape_than_told_is_an_error():
         to_jax(branch, out=jax.ShapeDtypeStruct((3,), float))(jnp.ones(2)).block_until_ready()
 
 
+def test_another_kind_of_dtype_than_told_is_an_error():
+    for made, told in ((lambda x: x * 1j, float), (lambda x: x * 2.5, int)):
+        with pytest.raises(Exception, match=r"expected an array of dtype .*: correct out="):
+            to_jax(made, out=jax.ShapeDtypeStruct((2,), told))(jnp.ones(2)).block_until_ready()
+
+
+def test_numbers_and_arrays_of_numpy_have_gradients():
+    f = to_jax(lambda a, x: a * x)
+    assert float(jax.grad(lambda a: jnp.sum(f(a, jnp.ones(3))))(2.0)) == 3.0
+    assert jax.grad(lambda a: jnp.sum(f(a, jnp.ones(3))))(np.ones(3)).tolist() == [1, 1, 1]
+
+
+def test_an_array_of_numpy_may_be_changed_before_the_backward():
+    scale = np.ones(3)
+    _, pull = jax.vjp(lambda x: to_jax(lambda x, a: x * a)(x, scale), jnp.ones(3))
+    scale[:] = 5.0
+    assert pull(jnp.ones(3))[0].tolist() == [1, 1, 1]
+
+
+def test_dtypes_that_numpy_does_not_have_are_refused_by_name():
+    for made in (jnp.ones(2, jnp.bfloat16), jax.random.key(0)):
+        with pytest.raises(TypeError, match=r"array 1 of <lambda> is of dtype .*, which NumPy does not have: pass"):
+            to_jax(lambda x, y: x)(jnp.ones(2), made)
+
+
 def test_large_arrays_pass():
     x = jnp.ones(1_000_000)
     assert float(jax.jit(jax.grad(to_jax(lambda x: np.sum(x * x))))(x)[0]) == 2.0

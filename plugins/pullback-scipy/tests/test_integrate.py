@@ -36,7 +36,10 @@ def programs(m):
         "quad infinite": (lambda p: m.quad(lambda x: np.exp(-p * x * x), p, np.inf)[0], 0.8),
         "quad whole line": (lambda p: m.quad(lambda x: np.exp(-p * x * x + x), -np.inf, np.inf)[0], 0.8),
         "quad many intervals": (lambda p: m.quad(lambda x: np.abs(x - 0.3) ** p, 0.0, 1.0)[0], 0.8),
+        "quad from the larger bound": (lambda a, b: m.quad(lambda x: np.exp(-a * x * x), b, a)[0], 0.3, 1.2),
+        "quad from infinity": (lambda a: m.quad(lambda x: np.exp(-a * x * x), np.inf, a)[0], 0.8),
         "fixed_quad": (lambda a: m.fixed_quad(np.sin, a, 2.0)[0], 0.3),
+        "cumulative_trapezoid of one": (lambda y: m.cumulative_trapezoid(y, initial=0), Y[:, :1]),
         "solve_ivp": (lambda r, y0: m.solve_ivp(prey, (0.0, 2.0), y0, args=(r,), **EQUAL).y, RATES, START),
         "solve_ivp t_eval": (
             lambda r, y0: m.solve_ivp(prey, (0.0, 4.0), y0, t_eval=TIMES, args=(r,), **FINE).y,
@@ -114,5 +117,14 @@ def test_the_derivative_is_that_of_the_steps():
 def test_what_is_refused():
     with pytest.raises(pb.MissingRuleError, match=r"solve_ivp has no rule for t_span and t_eval"):
         pb.grad(lambda t: mirrored.solve_ivp(lambda t, y: -y, (0.0, t), np.ones(1)).y[0, -1])(1.0)
+    for name, used in (("sol", lambda s: s.sol(0.5)[0]), ("t_events", lambda s: s.t_events[0][0])):
+        with pytest.raises(pb.NotDifferentiableError, match=f"the entry '{name}' of this result has no derivative"):
+            pb.grad(
+                lambda r, used=used: used(
+                    mirrored.solve_ivp(
+                        lambda t, y: -r * y, (0.0, 2.0), np.ones(1), dense_output=True, events=lambda t, y: y[0] - 0.5
+                    )
+                )
+            )(1.0)
     with pytest.raises(pb.NotDifferentiableError, match=r"quad: with weight='cos'"):
         pb.grad(lambda a: mirrored.quad(np.exp, a, 1.0, weight="cos", wvar=2.0)[0])(0.0)

@@ -57,6 +57,15 @@ def programs(m):
         "interp1d nearest": (lambda y: m.interp1d(X, y, "nearest")(NEW), Y),
         "interp1d previous": (lambda y: m.interp1d(X, y, "previous")(NEW), Y),
         "interp1d points": (lambda n: m.interp1d(X, Y)(n), NEW),
+        "interp1d nearest-up": (lambda y: m.interp1d(X, y, "nearest-up")(NEW), Y),
+        "interp1d cubic": (lambda y, n: m.interp1d(X, y, "cubic", axis=0)(n), YY, NEW),
+        "interp1d quadratic": (lambda y, n: m.interp1d(X[::-1], y, 2)(n), Y, NEW),
+        "interp1d zero": (lambda y: m.interp1d(X, y, "zero", bounds_error=False, fill_value=(1, 2))(NEW - 1), Y),
+        "interp1d slinear": (lambda y: m.interp1d(X, y, "slinear", fill_value="extrapolate")(NEW + 1), Y),
+        "BSpline not beyond": (
+            lambda c, n: np.nan_to_num(m.BSpline(np.arange(11.0), c, 3, extrapolate=False)(n)), Y, NEW * 3,
+        ),
+        "CubicSpline not beyond": (lambda n: np.nan_to_num(m.CubicSpline(X, Y, extrapolate=False)(n)), NEW * 2),
     }  # fmt: skip
 
 

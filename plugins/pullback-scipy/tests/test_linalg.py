@@ -110,6 +110,12 @@ def functions(m):
         "circulant": (m.circulant, V),
         "companion": (m.companion, V),
         "khatri_rao": (m.khatri_rao, N, N[:2]),
+        "toeplitz stack": (m.toeplitz, np.stack([V, V[::-1]]), np.stack([W, W[::-1]])),
+        "circulant stack": (m.circulant, np.stack([V, V[::-1]])),
+        "companion stack": (m.companion, np.stack([V, V[::-1] + 3])),
+        "sinm stack": (m.sinm, np.stack([A / 4, A.T / 5])[:, :2, :2]),
+        "logm stack": (m.logm, np.stack([S, S + 1])),
+        "pinv stack": (m.pinv, np.stack([N, 2 * N[::-1]])),
     }
 
 
@@ -131,3 +137,13 @@ def test_values_are_those_of_scipy(name):
 def test_derivatives_of_two_orders_are_right(name):
     f, *operands = OURS[name]
     pb.testing.check_grads(f, tuple(operands), order=2)
+
+
+@pytest.mark.parametrize(
+    "name", ["eigh", "eig", "svd", "qr", "lu", "cho_factor", "expm_frechet", "solve", "block_diag"]
+)
+def test_many_matrices_at_once_are_refused_where_there_is_no_rule(name):
+    f, many = getattr(mirrored, name), np.stack([S, S + 1])
+    operands = (many, many) if name in ("solve", "expm_frechet", "block_diag") else (many,)
+    with pytest.raises(pb.NotDifferentiableError, match=r"of many matrices at once, here of shape \(2, .*np\.stack"):
+        pb.vjp(f, *operands)

@@ -57,6 +57,26 @@ def programs(m):
                 table[f"map_coordinates {order} {mode}"] = (
                     lambda x, p, order=order, mode=mode: m.map_coordinates(x, p, order=order, mode=mode), IMAGE, POINTS,
                 )  # fmt: skip
+    for mode in ("reflect", "nearest", "mirror", "wrap", "constant", "grid-wrap", "grid-constant", "grid-mirror"):
+        for size in (5, 40):  # of a short line SciPy's sums at the ends are seen in the result
+            table[f"spline_filter1d {mode} {size}"] = (
+                lambda x, mode=mode: m.spline_filter1d(x, 5, 0, mode=mode), RNG.normal(size=(size, 2)),
+            )  # fmt: skip
+    given = {"mode": "constant", "cval": 0.7}
+    table |= {
+        "cval gaussian": (lambda x: m.gaussian_filter(x, 0.8, order=(1, 0), **given), IMAGE),
+        "cval gaussian line": (lambda x: m.gaussian_filter1d(x, 1.1, 0, 1, **given), IMAGE),
+        "cval gaussian_laplace": (lambda x: m.gaussian_laplace(x, 0.8, **given), IMAGE),
+        "cval uniform": (lambda x: m.uniform_filter(x, 3, **given), IMAGE),
+        "cval sobel": (lambda x: m.sobel(x, 0, **given), IMAGE),
+        "cval laplace": (lambda x: m.laplace(x, **given), IMAGE),
+        "order 5": (lambda x, p: m.map_coordinates(x, p, order=5, mode="mirror"), IMAGE, POINTS),
+        "no prefilter": (lambda x, p: m.map_coordinates(x, p, mode="mirror", prefilter=False), IMAGE, POINTS),
+        "affine homogeneous": (
+            lambda x, a: m.affine_transform(x, a, order=2, mode="reflect"),
+            IMAGE, np.array([[0.9, 0.2, 0.31], [-0.1, 1.1, 0.63]]),
+        ),
+    }  # fmt: skip
     return table
 
 
@@ -84,6 +104,8 @@ def test_derivatives_are_right(name):
     differences = (moved(step) - moved(-step)) / (2 * step)
     given = sum(np.sum(ct * v) for ct, v in zip(pull(seed), directions, strict=True))
     np.testing.assert_allclose(given, differences, rtol=1e-6, atol=1e-8)
+    tangent = pb.jvp(f, tuple(operands), tuple(directions))[1]
+    np.testing.assert_allclose(np.sum(seed * tangent), given, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["gaussian wide", "correlate reflect", "map_coordinates 3 mirror"])

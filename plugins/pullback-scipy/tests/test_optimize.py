@@ -112,3 +112,36 @@ def test_what_is_refused():
         pb.grad(lambda p: mirrored.minimize(bowl, np.zeros(2), (p,), constraints={"type": "eq", "fun": np.sum}).fun)(P)
     with pytest.raises(pb.NotDifferentiableError, match=r"singular at their solution"):
         pb.grad(lambda p: np.sum(mirrored.root(lambda x: np.stack([np.sum(x - p)] * 2), P, method="lm").x))(P)
+
+
+def test_an_unknown_near_its_bound_stays_there():
+    """trust-constr and the bounded method end a little before the bound."""
+
+    def bowl_of_two(x, q):
+        return (x[0] - q[0]) ** 2 + q[1] * (x[1] - x[0]) ** 4 + x[1] ** 2
+
+    q, bounds = np.array([1.3, 0.4]), [(0, 0.6), (None, None)]
+    for method in ("L-BFGS-B", "trust-constr", "SLSQP"):
+        slopes = pb.jacobian(
+            lambda q, method=method: (
+                mirrored.minimize(bowl_of_two, np.full(2, 0.5), (q,), method, bounds=bounds, tol=1e-10).x
+            )
+        )(q)
+        np.testing.assert_allclose(slopes, [[0, 0], [0, 0.15625]], rtol=1e-2, atol=1e-4)
+    for p, slope in ((0.7, 0.0), (0.3, 1.0)):
+        found = pb.grad(
+            lambda p: mirrored.minimize_scalar(lambda x: (x - p) ** 2, bounds=(0, 0.5), method="bounded").x
+        )(p)
+        np.testing.assert_allclose(found, slope, atol=1e-6)
+
+
+def test_the_derivative_of_a_minimum_is_the_same_in_each_call():
+    f = pb.grad(lambda p: np.sum(mirrored.minimize(lambda x: np.sum((x - p) ** 2 + x**4), np.zeros(1)).x))
+    assert {float(f(0.7)) for _ in range(60)} == {float(f(0.7))}
+
+
+def test_parts_of_results_without_a_derivative_raise():
+    with pytest.raises(pb.MissingRuleError, match=r"minimize has no rule for its argument 'bounds'"):
+        pb.grad(lambda p: mirrored.minimize(np.sum, np.ones(1), bounds=[(p, 2.0)]).x[0])(0.5)
+    with pytest.raises(pb.NotDifferentiableError, match=r"the entry 'hess_inv' of this result.*pullback\.grad at x"):
+        pb.grad(lambda p: mirrored.minimize(lambda x: np.sum(p * x**2), np.ones(1)).hess_inv[0, 0])(0.5)

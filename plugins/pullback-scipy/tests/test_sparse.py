@@ -154,3 +154,28 @@ def test_a_system_whose_transpose_does_not_converge_raises():
 
     with pytest.raises(pb.ConvergenceError, match=r"gmres: the transposed system.*maxiter="):
         pb.grad(lambda b: np.sum(f(b)))(X)
+
+
+def test_bicg_and_what_is_made_of_nonzeros():
+    def matrix(data):
+        return mirrored.csc_array((data, PATTERN.indices, PATTERN.indptr), shape=(N, N))
+
+    def f(data, b):
+        a = matrix(data)
+        return mirrored_linalg.bicg(a, b, rtol=1e-12)[0], abs(a).sum(axis=0), a.mean()
+
+    pb.testing.check_grads(f, (DATA, X), order=1)
+    with pytest.raises(AttributeError, match=r"a traced sparse array has no 'power' here.*A\.with_data"):
+        pb.grad(lambda data: matrix(data).power(2).sum())(DATA)
+
+
+@pytest.mark.parametrize("which", ["SM", "LA", "SA"])
+def test_eigenvalues_alone_are_in_the_order_of_scipy(which):
+    symmetric = scipy.sparse.csc_array(PATTERN + PATTERN.T)
+    options = {"k": 2, "which": which, "return_eigenvectors": False, "v0": np.ones(N)}
+    expected = scipy.sparse.linalg.eigsh(symmetric, **options)
+
+    def f(data):
+        return mirrored_linalg.eigsh(mirrored.csc_array((data, symmetric.indices, symmetric.indptr)), **options)
+
+    np.testing.assert_allclose(pb.vjp(f, symmetric.data)[0], expected, rtol=1e-10)

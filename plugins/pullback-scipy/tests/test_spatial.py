@@ -38,6 +38,11 @@ def test_second_order_and_the_square_form():
     assert np.count_nonzero(pull(np.ones(6))[0]) == 6
 
 
+def test_an_infinite_exponent_takes_the_largest_difference():
+    pb.testing.check_grads(lambda u, v: mirrored.minkowski(u, v, np.inf), (A[0], B[0]), order=1)
+    pb.testing.check_grads(lambda a, b: mirrored.cdist(a, b, "minkowski", p=np.inf), (A, B), order=1)
+
+
 def test_equal_points_have_the_derivative_zero():
     both = np.stack([A[0], A[0], B[0]])
     assert np.isfinite(pb.grad(lambda a: np.sum(mirrored.cdist(a, a)))(both)).all()

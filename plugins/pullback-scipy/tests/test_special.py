@@ -138,3 +138,25 @@ def test_an_order_that_is_traced_is_named():
         pb.grad(lambda n: mirrored.polygamma(n, 1.0))(1.0)
     with pytest.raises(pb.ConversionError, match=r"pullback_scipy\.special\.softmax, which has a derivative"):
         pb.grad(lambda x: special.softmax(x)[0])(POSITIVE)
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "expected"),
+    [
+        (special.log_ndtr, [-1e8, -1e5, 60.0], [1e8, 1e5, 0.0]),
+        (special.erfcx, [1e8], [-1e-16 / np.sqrt(np.pi)]),
+        (special.dawsn, [1e8, -1e8], [-5e-17, -5e-17]),
+        (special.rgamma, [0.0, -1.0, -2.0, -3.0], [1.0, -1.0, 2.0, -6.0]),
+        (lambda x: special.struve(0, x), [0.0], [2 / np.pi]),
+        (lambda x: special.expn(np.array([0, 1]), x), [0.5, 0.5], [-6 * np.exp(-0.5), -2 * np.exp(-0.5)]),
+        (lambda x: mirrored.logsumexp(x, b=np.array([0.0, 1.0])), [1e5, 0.0], [0.0, 1.0]),
+    ],
+)
+def test_slopes_far_away_and_at_poles(f, x, expected):
+    np.testing.assert_allclose(pb.grad(lambda x: np.sum(f(x)))(np.array(x)), expected, rtol=1e-8)
+
+
+def test_complex_operands_without_a_rule_are_named():
+    for f in (lambda x: special.ive(1.0, x), special.psi):
+        with pytest.raises(pb.NotDifferentiableError, match="of complex numbers has no derivative here"):
+            pb.grad(lambda x, f=f: np.abs(f(x)))(0.3 + 0.2j)

@@ -198,11 +198,48 @@ def test_functions_of_torch_func():
         (lambda: torch.zeros(2, dtype=torch.bfloat16), r"tensor 0 of <lambda> is a tensor of bfloat16.*\.float\(\)"),
         (lambda: torch.zeros(2, device="meta"), r"tensor 0 of <lambda> is a tensor on meta.*\.cpu\(\)"),
         (lambda: torch.zeros(2).to_sparse(), r"layout torch.sparse_coo.*\.to_dense\(\)"),
+        (lambda: torch.zeros(2).to(torch.float8_e4m3fn), r"tensor 0 of <lambda> is a tensor that NumPy cannot read"),
     ],
 )
 def test_what_numpy_cannot_read_is_refused_by_name(made, message):
     with pytest.raises(TypeError, match=message):
         to_torch(lambda x: x)(made())
+
+
+def test_batched_cotangents_are_refused_with_what_to_write():
+    with pytest.raises(TypeError, match=r"cannot read.*write torch\.func\.vmap, jacrev"):
+        torch.autograd.functional.jacobian(to_torch(np.sin), double(3), vectorize=True)
+
+
+def test_what_a_program_gives_when_it_is_executed_again_is_compared():
+    scale, random = np.ones(3), np.random.default_rng(0)
+    x = double(3)
+    y = to_torch(lambda x: np.sin(x) * scale)(x)
+    scale[:] = 5.0
+    torch.testing.assert_close(*torch.autograd.grad(y.sum(), x, retain_graph=True), torch.cos(x).detach())
+    with pytest.raises(pb.ReplayError, match=r"<lambda> gave another gradient when it was executed again"):
+        torch.autograd.grad(y.sum(), x, create_graph=True)
+    drawn = to_torch(lambda x: np.sum(np.sin(x) * random.normal(size=3)))
+    with pytest.raises(pb.ReplayError, match=r"<lambda> gave another result.*pass them as tensors"):
+        torch.func.grad(drawn)(x.detach())
+
+
+def test_a_buffer_that_the_program_keeps_is_copied_and_no_other_array_is():
+    buffer, places = np.zeros(3), []
+
+    def kept(x):
+        return np.multiply(x, 2, out=buffer)
+
+    def made(x):
+        out = x * 2
+        places.append(out.__array_interface__["data"][0])
+        return out.reshape(3, 1)
+
+    x = double(3, requires_grad=False)
+    first = to_torch(kept)(x)
+    to_torch(kept)(5 * x)
+    torch.testing.assert_close(first, 2 * x, rtol=0, atol=0)
+    assert to_torch(made)(x).data_ptr() == places[0]
 
 
 def test_errors_of_the_program_name_its_line():

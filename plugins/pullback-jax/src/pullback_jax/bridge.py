@@ -10,7 +10,7 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
 import pullback as pb
-from pullback_jax.results import Result, result_of, taken_apart
+from pullback_jax.results import Result, readable, result_of, taken_apart
 
 
 def to_jax(f: Callable[..., Any], *, policy: Any = None, out: Any = None) -> Callable[..., Any]:
@@ -43,8 +43,8 @@ def to_jax(f: Callable[..., Any], *, policy: Any = None, out: Any = None) -> Cal
     Raises
     ------
     TypeError
-        From JAX, by ``jax.jvp`` and ``jax.hessian``, as for every ``jax.custom_vjp``: use
-        ``jax.jacrev(jax.grad(f))``.
+        From the call, for an array whose dtype NumPy does not have: bfloat16, keys of ``jax.random``. From JAX, by
+        ``jax.jvp`` and ``jax.hessian``, as for every ``jax.custom_vjp``: use ``jax.jacrev(jax.grad(f))``.
     PullbackError
         From the call, where ``f`` reads values and ``out`` is not given.
 
@@ -62,8 +62,10 @@ def to_jax(f: Callable[..., Any], *, policy: Any = None, out: Any = None) -> Cal
     @wraps(f)
     def bridged(*args: Any, **kwargs: Any) -> Any:
         leaves, joined = taken_apart((args, kwargs))
+        leaves = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]  # read again in a backward
         places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
-        arrays = [leaves[k] for k in places]
+        name = getattr(f, "__name__", "the function")
+        arrays = [readable(leaves[k], f"array {n} of {name}") for n, k in enumerate(places)]
 
         def program(*given: Any) -> Any:
             filled = list(leaves)
@@ -126,7 +128,7 @@ def _node(call: _Call) -> Callable[..., Any]:
         return list(jax.pure_callback(computed, list(call.result.specs), *arrays, vmap_method="sequential"))
 
     def forward(*primals: Any) -> tuple[list[Any], tuple[list[Any], _Wanted]]:
-        arrays = [primal.value for primal in primals]
+        arrays = [jax.numpy.asarray(primal.value) for primal in primals]  # numbers and NumPy's arrays come wrapped
         wanted = tuple(primal.perturbed and _is_smooth(primal.value) for primal in primals)
         return node(*arrays), (arrays, _Wanted(wanted))
 

@@ -30,6 +30,9 @@ class Result:
         told = [spec.shape for spec in self.specs]
         if [leaf.shape for leaf in arrays] != told:
             raise TypeError(f"expected arrays of shapes {told}, got {[leaf.shape for leaf in arrays]}: correct out=")
+        for leaf, spec in zip(arrays, self.specs, strict=True):
+            if not np.can_cast(leaf.dtype, spec.dtype, "same_kind"):
+                raise TypeError(f"expected an array of dtype {spec.dtype}, got {leaf.dtype}: correct out=")
         return [
             leaf if leaf.dtype == spec.dtype else leaf.astype(spec.dtype)
             for leaf, spec in zip(arrays, self.specs, strict=True)
@@ -46,6 +49,16 @@ def taken_apart(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
 
     places = pb.map_leaves(place, tree)
     return leaves, lambda others: pb.map_leaves(lambda k: others[k], places)
+
+
+def readable(array: Any, name: str) -> Any:
+    """The array; ``name`` is what the TypeError calls one whose dtype NumPy does not have."""
+    if jax.dtypes.issubdtype(array.dtype, jax.dtypes.extended) or np.dtype(array.dtype).kind not in "biufc":
+        raise TypeError(
+            f"{name} is of dtype {array.dtype}, which NumPy does not have: pass .astype(jax.numpy.float32) of a "
+            "floating one, jax.random.key_data of a key"
+        )
+    return array
 
 
 def is_array(leaf: Any) -> bool:

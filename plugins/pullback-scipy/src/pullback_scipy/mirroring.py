@@ -121,6 +121,16 @@ def only(title: str, name: str, x: Any, *allowed: Any) -> None:
         )
 
 
+def single(title: str, *arrays: Any) -> None:
+    """Raise :class:`pullback.NotDifferentiableError` for many matrices at once."""
+    for x in arrays:
+        if x.ndim > 2:
+            raise pb.NotDifferentiableError(
+                f"{title} of many matrices at once, here of shape {x.shape}, has no derivative here; call it for each, "
+                "and np.stack what it gives"
+            )
+
+
 def derived(function: Any, formula: Any, operands: str, params: str = "", *, name: str, **options: Any) -> Any:
     """The primitive with the values of ``function`` and the derivative of ``formula``, which is written with functions
     that have one and equals it but for rounding. Both take the operands, and the parameters by keyword."""
@@ -156,15 +166,33 @@ def derived(function: Any, formula: Any, operands: str, params: str = "", *, nam
 def linear(function: Any, formula: Any, params: str = "", *, name: str, **options: Any) -> Any:
     """As :func:`derived`, for a function that is linear in its one operand ``x``: nothing is held for the pull."""
     settings = tuple(params.split())
-    made = primitive(function, name=name, operands=("x",), params=settings, linear=("x",), **options)
 
     def rule(ct: Any, x_spec: Any, *static: Any) -> Any:
         given = dict(zip(settings, static, strict=True))
         _, pull = pb.vjp(lambda x: formula(x, **given), np.zeros(x_spec.shape, x_spec.dtype))
         return pull(ct)[0]
 
-    made.vjp("x", saves=("x_spec", *settings), fn=rule)
-    return made
+    return linear_by(function, rule, settings, name=name, **options)
+
+
+def linear_by(function: Any, rule: Any, settings: tuple[str, ...], *, name: str, **options: Any) -> Any:
+    """The primitive of a function that is linear in its one operand, by its rule, which reads the operand's spec and
+    the parameters ``settings``. Where one of these is ``cval``, a number other than 0 is added to what is linear."""
+
+    def made(**more: Any) -> Any:
+        one = primitive(function, name=name, operands=("x",), params=settings, **options, **more)
+        one.vjp("x", saves=("x_spec", *settings), fn=rule)
+        return one
+
+    straight = made(linear=("x",))
+    if "cval" not in settings:
+        return straight
+    offset, tangents = (
+        made(),
+        lambda t, *static: straight(t, **{**dict(zip(settings, static, strict=True)), "cval": 0.0}),
+    )
+    offset.jvp("x", saves=settings, fn=tangents)
+    return lambda x, **given: (straight if given["cval"] == 0 else offset)(x, **given)
 
 
 def floating(x: Any) -> Any:

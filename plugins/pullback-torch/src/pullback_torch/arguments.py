@@ -2,6 +2,8 @@
 their leaves."""
 
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -34,9 +36,42 @@ def read_only(tensor: torch.Tensor, name: str) -> np.ndarray:
         raise TypeError(f"{name} is a tensor of layout {tensor.layout}: pass {name}.to_dense()")
     if tensor.dtype is torch.bfloat16:
         raise TypeError(f"{name} is a tensor of bfloat16, which NumPy does not have: pass {name}.float()")
-    array: np.ndarray = tensor.detach().resolve_conj().resolve_neg().numpy()
+    try:
+        array: np.ndarray = tensor.detach().resolve_conj().resolve_neg().numpy()
+    except (TypeError, RuntimeError) as error:
+        raise TypeError(
+            f"{name} is a tensor that NumPy cannot read ({error}): pass a dense one of a dtype that NumPy has; in the "
+            "place of is_grads_batched=True and vectorize=True write torch.func.vmap, jacrev and jacfwd"
+        ) from error
     array.flags.writeable = False
     return array
+
+
+def references(leaves: list[Any], k: int) -> tuple[int, int]:
+    """How often the array at ``k`` is referred to, and the one whose memory it shows."""
+    return getrefcount(leaves[k]), 0 if leaves[k].base is None else getrefcount(leaves[k].base)
+
+
+def unshared(leaves: list[Any]) -> list[Any]:
+    """The leaves, with copies of arrays that somebody else has, such as a buffer that the next call fills again.
+
+    Reference counts tell, so the caller has no other reference.
+    """
+    for k in range(len(leaves)):
+        if isinstance(leaves[k], np.ndarray):
+            alone = references([np.empty(1) if leaves[k].base is None else np.empty(1)[:]], 0)
+            if any(n > m for n, m in zip(references(leaves, k), alone, strict=True)):
+                leaves[k] = leaves[k].copy()
+    return leaves
+
+
+def digest(leaves: Sequence[Any]) -> bytes:
+    """A hash of the plain values of the arrays among the leaves."""
+    made = blake2b(digest_size=16)
+    for leaf in leaves:
+        if isinstance(leaf, np.ndarray | np.generic | pb.Tracer):
+            made.update(np.asarray(pb.value(leaf)).tobytes())
+    return made.digest()
 
 
 def as_tensor(leaf: Any, inputs: Sequence[np.ndarray]) -> Any:

@@ -9,7 +9,7 @@ import torch
 from torch.autograd import Function
 
 import pullback as pb
-from pullback_torch.arguments import as_tensor, read_only, taken_apart
+from pullback_torch.arguments import as_tensor, digest, read_only, taken_apart, unshared
 
 
 def to_torch(f: Callable[..., Any], *, policy: Any = None) -> Callable[..., Any]:
@@ -67,6 +67,8 @@ def to_torch(f: Callable[..., Any], *, policy: Any = None) -> Callable[..., Any]
 
         call = _Call(program, policy, getattr(f, "__name__", "the function"))
         call.active = [t.requires_grad and torch.is_grad_enabled() for t in tensors]
+        under_func = torch._C._are_functorch_transforms_active()  # noqa: SLF001 - as Function.apply asks
+        call.given = {} if under_func else None
         outputs = _Bridge.apply(call, *tensors)
         return call.join(outputs)
 
@@ -83,6 +85,8 @@ class _Call:
         self.program, self.policy, self.name = program, policy, name
         self.active: list[bool] = []
         self.pull: Any = None
+        self.given: dict[bytes, bytes] | None = None
+        """Under torch.func, which keeps no pull, what the forward gave for which arrays, by digests."""
 
     def arrays(self, tensors: Sequence[torch.Tensor]) -> list[np.ndarray]:
         """The tensors' memory, each named by its place among the tensors of the call."""
@@ -105,9 +109,12 @@ class _Call:
         arrays = self.arrays(tensors)
         if any(self.active):
             out, self.pull = self.reverse(arrays, self.active)
+            leaves, self.joined = taken_apart(out)
         else:
-            out = self.program(*arrays)
-        leaves, self.joined = taken_apart(out)
+            leaves, self.joined = taken_apart(self.program(*arrays))
+            leaves = unshared(leaves)
+        if self.given is not None:
+            self.given[digest(arrays)] = digest(leaves)
         leaves = [as_tensor(leaf, arrays) for leaf in leaves]
         self.others = {k: leaf for k, leaf in enumerate(leaves) if not isinstance(leaf, torch.Tensor)}
         found = tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
@@ -118,7 +125,21 @@ class _Call:
         """The program's value and the pull to the arrays that are wanted, in torch's convention for complex numbers."""
         some = [array for array, is_wanted in zip(arrays, wanted, strict=True) if is_wanted]
         value, pull = pb.vjp(self.of_some(arrays, wanted), *some, policy=self.policy, conj=True)
+        self.compare(arrays, value)
         return value, pull
+
+    def compare(self, arrays: Sequence[Any], value: Any) -> None:
+        """Raise ReplayError where the forward gave another value for these arrays."""
+        if self.given and self.given.get(digest(arrays), b"") not in (b"", digest(taken_apart(value)[0])):
+            raise self.changed("another result")
+
+    def changed(self, what: str) -> pb.ReplayError:
+        """The error of a program that gives something else when it is executed again."""
+        return pb.ReplayError(
+            f"{self.name} gave {what} when it was executed again for a backward that is differentiated "
+            "(create_graph=True, torch.func): an array or a random generator that it reads besides its tensors has "
+            "changed since the forward. Draw and compute such values outside, and pass them as tensors"
+        )
 
     def join(self, tensors: Any) -> Any:
         """The result of the program, with these tensors as its arrays."""
@@ -157,11 +178,15 @@ class _Bridge(Function):
         pull = getattr(holder, "pull", None)  # under torch.func the holder is another tensor, without it
         if pull is None or torch.is_grad_enabled():
             found = to_torch(_pulled(call, wanted), policy=call.policy)(list(tensors), list(cotangents))
-        else:
+        if pull is not None:
             arrays = [read_only(t, f"cotangent {k} of {call.name}") for k, t in enumerate(cotangents)]
             answers = iter(pull(call.cotangent(arrays)))
             every = [next(answers) if is_active else None for is_active in call.active]
-            found = [as_tensor(g, arrays) for g, is_wanted in zip(every, wanted, strict=True) if is_wanted]
+            of_pull = [as_tensor(g, arrays) for g, is_wanted in zip(every, wanted, strict=True) if is_wanted]
+            if not torch.is_grad_enabled():
+                found = of_pull
+            elif not all(map(_close, found, of_pull)):
+                raise call.changed("another gradient")
         some = iter(found)
         return (None, *(next(some) if is_wanted else None for is_wanted in wanted))
 
@@ -182,6 +207,13 @@ class _Bridge(Function):
         return tuple(torch.stack(column) for column in zip(*each, strict=True)), (0,) * len(each[0])
 
 
+def _close(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Whether two gradients are equal but for rounding."""
+    bound = torch.finfo(expected.dtype).eps ** 0.5
+    largest = float(expected.abs().nan_to_num(posinf=0.0).max()) if expected.numel() else 0.0
+    return bool(torch.allclose(found.detach(), expected, rtol=bound, atol=bound * largest, equal_nan=True))
+
+
 def _pulled(call: _Call, wanted: list[bool]) -> Callable[..., Any]:
     """The gradient itself as a NumPy program, of the arrays and the cotangents: what is differentiated again."""
 
@@ -198,7 +230,8 @@ def _pushed(call: _Call, wanted: list[bool]) -> Callable[..., Any]:
 
     def tangents_of(arrays: Any, tangents: Any) -> Any:
         some = [array for array, is_wanted in zip(arrays, wanted, strict=True) if is_wanted]
-        _, tangent = pb.jvp(call.of_some(arrays, wanted), tuple(some), tuple(tangents))
+        value, tangent = pb.jvp(call.of_some(arrays, wanted), tuple(some), tuple(tangents))
+        call.compare(arrays, value)
         return [leaf for leaf in taken_apart(tangent)[0] if leaf is not None]
 
     tangents_of.__name__ = f"the tangent of {call.name}"

@@ -6,6 +6,7 @@ import numpy as np
 from attrs import frozen
 from scipy import interpolate
 
+import pullback as pb
 from pullback_scipy.curves.pieces import PlainCurve, first_axis
 from pullback_scipy.mirroring import as_array, holds, only, primitive, settled
 
@@ -51,7 +52,7 @@ def _valued_rule(
     if "c" in needed:
         of_c = spread(ct, x, t=t, k=k, nu=nu, extrapolate=extrapolate)
     if "x" in needed:
-        of_x = ct * valued(c, x, t=t, k=k, nu=nu + 1, extrapolate=extrapolate)
+        of_x = ct * inside(valued(c, x, t=t, k=k, nu=nu + 1, extrapolate=extrapolate), x, t, k, extrapolate)
         of_x = np.sum(of_x, axis=tuple(range(1, of_x.ndim))) if of_x.ndim > 1 else of_x
     return of_c, of_x
 
@@ -59,7 +60,16 @@ def _valued_rule(
 def _bases(x: Any, t: Any, k: int, nu: int, extrapolate: Any) -> Any:
     """A column for each basis function at the points."""
     n = len(t) - k - 1
-    return interpolate.BSpline(np.array(t), np.eye(n), k, extrapolate)(x, nu)
+    return inside(interpolate.BSpline(np.array(t), np.eye(n), k, extrapolate)(x, nu), x, t, k, extrapolate)
+
+
+def inside(values: Any, x: Any, t: Any, k: int, extrapolate: Any) -> Any:
+    """``values`` at the points, 0 at those beyond the knots, where a spline that is not extrapolated is always NaN."""
+    plain = np.array(pb.value(x))
+    outside = (plain < t[k]) | (plain > t[-k - 1])
+    if extrapolate or not outside.any():
+        return values
+    return np.where(np.reshape(outside, (-1, *(1,) * (np.ndim(values) - 1))), 0.0, values)
 
 
 def _spread(ct: Any, x: Any, *, t: Any, k: int, nu: int, extrapolate: Any) -> Any:
@@ -71,10 +81,12 @@ def _spread(ct: Any, x: Any, *, t: Any, k: int, nu: int, extrapolate: Any) -> An
 def _spread_rule(
     ct: Any, v: Any, x: Any, t: Any, k: int, nu: int, extrapolate: Any, needed: frozenset[str]
 ) -> tuple[Any, Any]:
-    of_v = valued(ct, x, t=t, k=k, nu=nu, extrapolate=extrapolate) if "v" in needed else None
+    of_v = None
+    if "v" in needed:
+        of_v = inside(valued(ct, x, t=t, k=k, nu=nu, extrapolate=extrapolate), x, t, k, extrapolate)
     of_x = None
     if "x" in needed:
-        of_x = v * valued(ct, x, t=t, k=k, nu=nu + 1, extrapolate=extrapolate)
+        of_x = v * inside(valued(ct, x, t=t, k=k, nu=nu + 1, extrapolate=extrapolate), x, t, k, extrapolate)
         of_x = np.sum(of_x, axis=tuple(range(1, of_x.ndim))) if of_x.ndim > 1 else of_x
     return of_v, of_x
 

@@ -24,6 +24,8 @@ def _euclidean(d: Any, u: Any, v: Any, p: Any) -> Any:
 
 
 def _minkowski(d: Any, u: Any, v: Any, p: Any) -> Any:
+    if p == np.inf:
+        return np.max(np.abs(d), axis=-1)
     total = np.sum(np.abs(d) ** p, axis=-1)
     zero = total == 0
     return np.where(zero, 0.0, np.where(zero, 1.0, total) ** (1.0 / p))

@@ -135,16 +135,22 @@ def _line_formula(x: Any, y: Any, new: Any, kind: str, fill_value: Any) -> Any:
         middle = (nodes[1:] + nodes[:-1]) / 2
         at = {
             "nearest": np.searchsorted(middle, plain, side="left"),
+            "nearest-up": np.searchsorted(middle, plain, side="right"),
             "previous": np.searchsorted(nodes, plain, side="right") - 1,
             "next": np.searchsorted(nodes, plain, side="left"),
         }[kind]
         total = y[np.clip(at, 0, len(nodes) - 1)]
+    return filled(total, plain, nodes, fill_value)
+
+
+def filled(total: Any, points: Any, nodes: Any, fill_value: Any) -> Any:
+    """``total`` with the values that stand for those at points before and behind the nodes."""
     if isinstance(fill_value, str):
         return total
     below, above = fill_value if isinstance(fill_value, tuple) else (fill_value, fill_value)
-    for outside, value in ((plain < nodes[0], below), (plain > nodes[-1], above)):
+    for outside, value in ((points < nodes[0], below), (points > nodes[-1], above)):
         if outside.any():
-            total = np.where(np.reshape(outside, (*plain.shape, *extra)), value, total)
+            total = np.where(np.reshape(outside, (*points.shape, *(1,) * (total.ndim - 1))), value, total)
     return total
 
 
@@ -169,7 +175,12 @@ class Line:
         at = pb.value(points)
         if self.bounds_error and (np.any(at < nodes[0]) or np.any(at > nodes[-1])):
             raise ValueError("A value in x_new is outside the interpolation range.")
-        out = lined(self.x, self.y, np.reshape(points, (-1,)), kind=self.kind, fill_value=self.fill_value)
+        flat = np.reshape(points, (-1,))
+        if isinstance(self.kind, int):
+            spline = make_interp_spline(self.x, self.y, self.kind)
+            out = filled(spline(flat), pb.value(flat), nodes, self.fill_value)
+        else:
+            out = lined(self.x, self.y, flat, kind=self.kind, fill_value=self.fill_value)
         out = np.reshape(out, (*points.shape, *out.shape[1:]))
         if self.axis == 0 or out.ndim == points.ndim:
             return out
@@ -182,16 +193,14 @@ class LineMaker:
 
     by = ("x", "y")
 
-    def __call__(self, x: Any, y: Any, kind: Any = "linear", axis: int = -1, copy: bool = True,
+    def __call__(self, x: Any, y: Any, kind: Any = "linear", axis: int = -1,
+                 copy: bool = True,  # noqa: ARG002 - SciPy's
                  bounds_error: Any = None, fill_value: Any = np.nan, assume_sorted: bool = False) -> Any:  # fmt: skip
         fill_value = settled(fill_value)
-        title, splines = "scipy.interpolate.interp1d", {"slinear": 1, "quadratic": 2, "cubic": 3}
-        if kind in splines and fill_value == "extrapolate":
-            return make_interp_spline(x, y, splines[kind], axis=axis)
-        served = ("linear", "nearest", "previous", "next")
-        if kind not in served and not (holds(x) or holds(y)):
-            return interpolate.interp1d(x, y, kind, axis, copy, bounds_error, fill_value, assume_sorted)
-        only(title, "kind", kind, *served)
+        title = "scipy.interpolate.interp1d"
+        kind = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}.get(kind, kind)  # degrees of splines
+        if not isinstance(kind, int):
+            only(title, "kind", kind, "linear", "nearest", "nearest-up", "previous", "next")
         only(title, "fill_value", "traced" if holds(fill_value) else "plain", "plain")
         x, y = as_array(x) * 1.0, as_array(y) * 1.0
         place = axis % y.ndim

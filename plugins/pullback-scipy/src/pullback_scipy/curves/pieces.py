@@ -259,6 +259,8 @@ def _at_points(x: Any, *, curve: Any, nu: int, extrapolate: Any) -> Any:
 
 def _points_rule(ct: Any, x: Any, curve: Any, nu: int, extrapolate: Any) -> Any:
     slope = at_points(x, curve=curve, nu=nu + 1, extrapolate=extrapolate)
+    beyond = np.isnan(pb.value(slope))  # of a curve that is not extrapolated, which is a constant there
+    slope = np.where(beyond, 0.0, slope) if beyond.any() else slope
     extra = slope.ndim - x.ndim
     if not extra:
         return ct * slope

@@ -17,7 +17,7 @@ from pullback_linalg.gauge import adjoint
 from pullback_linalg.products import conj, transposed
 from pullback_linalg.triangular import triangular_solve
 from pullback_scipy.dense.solves import triangular_system
-from pullback_scipy.mirroring import as_array, mirror, only, primitive
+from pullback_scipy.mirroring import as_array, mirror, only, primitive, single
 
 
 # ------------------------------------------------------------------------------------------------------------- Cholesky
@@ -55,7 +55,9 @@ def cholesky(a: Any, lower: bool = False) -> Any:
 @mirror(linalg.cho_factor, "a")
 def cho_factor(a: Any, lower: bool = False) -> Any:
     """(c, lower), for :func:`cho_solve`."""
-    return packed_cholesky(as_array(a), lower=bool(lower)), lower
+    a = as_array(a)
+    single("scipy.linalg.cho_factor", a)
+    return packed_cholesky(a, lower=bool(lower)), lower
 
 
 def _cho_solve(c: Any, b: Any, *, lower: bool) -> Any:
@@ -87,7 +89,9 @@ cho_system.vjp("c", "b", fn=_cho_rule)
 def cho_solve(c_and_lower: Any, b: Any) -> Any:
     """The solution of a x = b, by the factor of a."""
     c, lower = c_and_lower
-    return cho_system(as_array(c), as_array(b), lower=bool(lower))
+    c, b = as_array(c), as_array(b)
+    single("scipy.linalg.cho_solve", c, b)
+    return cho_system(c, b, lower=bool(lower))
 
 
 # ------------------------------------------------------------------------------------------------------------------- LU
@@ -123,6 +127,7 @@ lu_factors = primitive(_lu_factor, name="scipy.lu_factor", outputs=("lu", "piv")
 def lu_factor(a: Any) -> Any:
     """(lu, piv) of a square matrix, for :func:`lu_solve`."""
     a = as_array(a)
+    single("scipy.linalg.lu_factor", a)
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
         only("scipy.linalg.lu_factor", "shape of a", a.shape, "one square matrix")
     lu, piv = lu_factors(a)

@@ -13,15 +13,14 @@ from scipy import linalg
 
 import pullback as pb
 from pullback_linalg.products import conj, transposed
-from pullback_scipy.mirroring import as_array, mirror, primitive
+from pullback_scipy.mirroring import as_array, mirror, primitive, single
 
 
 def beside_the_diagonal(function: Callable[..., Any], a: Any, e: Any) -> Any:
     """The derivative of a function of matrices at ``a`` in the direction ``e``."""
-    n = a.shape[0]
-    zero = np.zeros((n, n), a.dtype)
-    above, below = np.concatenate((a, e), axis=1), np.concatenate((zero, a), axis=1)
-    return function(np.concatenate((above, below), axis=0))[:n, n:]
+    n, zero = a.shape[-1], np.zeros(a.shape, a.dtype)
+    above, below = np.concatenate((a, e), axis=-1), np.concatenate((zero, a), axis=-1)
+    return function(np.concatenate((above, below), axis=-2))[..., :n, n:]
 
 
 def function_of_matrices(function: Any) -> Any:
@@ -95,13 +94,15 @@ exponential = primitive(linalg.expm, operands=("a",), name="scipy.expm", vjps={"
 @mirror(linalg.expm, "A")
 def expm(A: Any) -> Any:
     """The exponential of every matrix."""
-    return exponential(as_array(A))
+    A = as_array(A)
+    return exponential(A) if A.ndim > 1 else np.exp(np.reshape(A, (1, 1)))
 
 
 @mirror(linalg.expm_frechet, "A E")
 def expm_frechet(A: Any, E: Any, compute_expm: bool = True) -> Any:
     """The exponential at A, if wanted, and its derivative in the direction E."""
     A, E = as_array(A), as_array(E)
+    single("scipy.linalg.expm_frechet", A, E)
     return tuple(exponential_and_frechet(A, E)) if compute_expm else frechet(A, E)
 
 

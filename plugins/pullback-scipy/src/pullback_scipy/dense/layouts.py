@@ -5,17 +5,23 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from pullback_scipy.mirroring import as_array, mirror
+from pullback_scipy.mirroring import as_array, mirror, single
 
 
 def _vector(x: Any) -> Any:
     return np.ravel(as_array(x))
 
 
+def _vectors(x: Any) -> Any:
+    x = as_array(x)
+    return x if x.ndim else np.reshape(x, 1)
+
+
 @mirror(linalg.block_diag, "arrs")
 def block_diag(*arrs: Any) -> Any:
     """The matrices along a diagonal, zeros elsewhere."""
     blocks = [as_array(x) for x in arrs]
+    single("scipy.linalg.block_diag", *blocks)
     blocks = [np.reshape(x, (1, -1)) if x.ndim < 2 else x for x in blocks]
     dtype = np.result_type(*(x.dtype for x in blocks))
     width, before, rows = sum(x.shape[1] for x in blocks), 0, []
@@ -29,10 +35,10 @@ def block_diag(*arrs: Any) -> Any:
 @mirror(linalg.toeplitz, "c r")
 def toeplitz(c: Any, r: Any = None) -> Any:
     """The matrix with first column c and first row r, constant along diagonals; r[0] is not read."""
-    c = _vector(c)
-    r = np.conjugate(c) if r is None else _vector(r)
-    both = np.concatenate((r[:0:-1], c))
-    return both[np.arange(c.shape[0])[:, None] - np.arange(r.shape[0]) + r.shape[0] - 1]
+    c = _vectors(c)
+    r = np.conjugate(c) if r is None else _vectors(r)
+    both = np.concatenate((r[..., :0:-1], c), axis=-1)
+    return both[..., np.arange(c.shape[-1])[:, None] - np.arange(r.shape[-1]) + r.shape[-1] - 1]
 
 
 @mirror(linalg.hankel, "c r")
@@ -46,23 +52,25 @@ def hankel(c: Any, r: Any = None) -> Any:
 @mirror(linalg.circulant, "c")
 def circulant(c: Any) -> Any:
     """The matrix whose columns are c, turned round by one more place each."""
-    c = _vector(c)
-    n = c.shape[0]
-    return c[(np.arange(n)[:, None] - np.arange(n)) % max(n, 1)]
+    c = _vectors(c)
+    n = c.shape[-1]
+    return c[..., (np.arange(n)[:, None] - np.arange(n)) % max(n, 1)]
 
 
 @mirror(linalg.companion, "a")
 def companion(a: Any) -> Any:
     """The companion matrix of the polynomial with coefficients a, the highest power first."""
-    a = _vector(a)
-    n = a.shape[0] - 1
-    return np.concatenate(((-a[1:] / (1.0 * a[0]))[None, :], np.eye(n, dtype=a.dtype)[:-1]), axis=0)
+    a = _vectors(a)
+    n = a.shape[-1] - 1
+    below = np.broadcast_to(np.eye(n, dtype=a.dtype)[:-1], (*a.shape[:-1], n - 1, n))
+    return np.concatenate(((-a[..., 1:] / (1.0 * a[..., :1]))[..., None, :], below), axis=-2)
 
 
 @mirror(linalg.khatri_rao, "a b")
 def khatri_rao(a: Any, b: Any) -> Any:
     """The Kronecker products of the columns."""
     a, b = as_array(a), as_array(b)
+    single("scipy.linalg.khatri_rao", a, b)
     return np.reshape(a[:, None, :] * b[None, :, :], (a.shape[0] * b.shape[0], a.shape[1]))
 
 

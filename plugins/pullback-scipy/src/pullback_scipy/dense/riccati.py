@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg
 
 from pullback_scipy.dense.functions import lyapunov
-from pullback_scipy.mirroring import as_array, mirror, only, primitive
+from pullback_scipy.mirroring import as_array, mirror, only, primitive, single
 
 OPERANDS = "a", "b", "q", "r"
 
@@ -65,6 +65,7 @@ def _discrete_lyapunov_rule(ct: Any, a: Any, out: Any, needed: Any) -> tuple[Any
 def _real(title: str, *matrices: Any) -> list[Any]:
     """The matrices as floating ones; raises for complex ones."""
     made = [as_array(x) * 1.0 for x in matrices]
+    single(title, *made)
     only(title, "complex matrices", any(x.dtype.kind == "c" for x in made), False)
     return made
 

@@ -12,7 +12,7 @@ from scipy import linalg
 import pullback as pb
 from pullback_linalg.gauge import adjoint
 from pullback_linalg.products import conj, transposed
-from pullback_scipy.mirroring import as_array, derived, mirror, only, primitive
+from pullback_scipy.mirroring import as_array, derived, mirror, only, primitive, single
 
 
 def outer(g: Any, x: Any) -> Any:
@@ -58,8 +58,7 @@ def solve(a: Any, b: Any, lower: bool = False, assume_a: Any = None, transposed:
     """The solution of a x = b. Of a matrix that is said to be symmetric or Hermitian, so is the cotangent."""
     a, b = as_array(a), as_array(b)
     only("scipy.linalg.solve", "assume_a", assume_a, *GENERAL, *SYMMETRIC)
-    if a.ndim != 2 or b.ndim > 2:
-        only("scipy.linalg.solve", "number of axes", (a.ndim, b.ndim), (2, 1), (2, 2))
+    single("scipy.linalg.solve", a, b)
     return system(a, b, lower=bool(lower), assume_a=assume_a, transposed=bool(transposed))
 
 
@@ -88,6 +87,7 @@ triangular_system.vjp("a", "b", fn=_triangular_rule)
 def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:
     """The solution of a x = b, or of a^T x = b, of a triangular matrix: the cotangent has that triangle only."""
     a, b = as_array(a), as_array(b)
+    single("scipy.linalg.solve_triangular", a, b)
     trans = {"N": 0, "T": 1, "C": 2}.get(trans, trans)
     trans = 1 if trans == 2 and a.dtype.kind != "c" else trans
     only("scipy.linalg.solve_triangular of complex numbers", "trans", trans, 0, 1)
@@ -217,7 +217,7 @@ def det(a: Any) -> Any:
 def pinv(a: Any) -> Any:
     """The pseudo-inverse of a matrix of full rank."""
     a = as_array(a)
-    if np.linalg.matrix_rank(pb.value(a)) < min(a.shape):
+    if np.any(np.linalg.matrix_rank(pb.value(a)) < min(a.shape[-2:])):
         raise pb.NotDifferentiableError(
             "scipy.linalg.pinv of a matrix without full rank has no derivative: the rank jumps near it; solve the "
             "regularised problem, np.linalg.solve(a.T @ a + e * np.eye(n), a.T)"

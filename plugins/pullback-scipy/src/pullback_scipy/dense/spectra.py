@@ -12,7 +12,7 @@ from pullback_linalg.eigen import eigh_cotangent, real_row
 from pullback_linalg.eigen import eigvals as numpy_eigvals
 from pullback_linalg.orthogonal import qr_cotangent
 from pullback_linalg.singular import svd_cotangent
-from pullback_scipy.mirroring import as_array, mirror, only, primitive
+from pullback_scipy.mirroring import as_array, mirror, only, primitive, single
 
 # ------------------------------------------------------------------------------------------------------------ Hermitian
 hermitian = primitive(
@@ -36,6 +36,7 @@ hermitian_values = primitive(
 
 @hermitian_values.vjp("a")  # type: ignore[untyped-decorator]
 def _eigvalsh_rule(ct: Any, a: Any, lower: bool, driver: Any) -> Any:
+    single("scipy.linalg.eigvalsh", a)
     w, v = hermitian(a, lower=lower, driver=driver)
     return eigh_cotangent(ct, None, w, v, real_row("L" if lower else "U"))
 
@@ -45,7 +46,9 @@ def eigh(a: Any, *, lower: bool = True, eigvals_only: bool = False, driver: Any 
     """Eigenvalues, and vectors unless ``eigvals_only``, of a Hermitian matrix."""
     if eigvals_only:
         return hermitian_values(as_array(a), lower=bool(lower), driver=driver)
-    w, v = hermitian(as_array(a), lower=bool(lower), driver=driver)
+    a = as_array(a)
+    single("scipy.linalg.eigh", a)
+    w, v = hermitian(a, lower=bool(lower), driver=driver)
     return w, v
 
 
@@ -65,7 +68,9 @@ general_values.vjp("a", fn=numpy_eigvals.rules["a"][0].fn)
 @mirror(linalg.eig, "a")
 def eig(a: Any) -> Any:
     """Eigenvalues and right vectors of a square matrix."""
-    w, v = general(as_array(a))
+    a = as_array(a)
+    single("scipy.linalg.eig", a)
+    w, v = general(a)
     return w, v
 
 
@@ -87,6 +92,7 @@ singular_values = primitive(linalg.svdvals, operands=("a",), name="scipy.svdvals
 
 @singular_values.vjp("a")  # type: ignore[untyped-decorator]
 def _svdvals_rule(ct: Any, a: Any) -> Any:
+    single("scipy.linalg.svdvals", a)
     u, s, vh = singular(a, full_matrices=False, lapack_driver="gesdd")
     return svd_cotangent((None, ct, None), u, s, vh)
 
@@ -94,9 +100,11 @@ def _svdvals_rule(ct: Any, a: Any) -> Any:
 @mirror(linalg.svd, "a")
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, lapack_driver: str = "gesdd") -> Any:
     """u, s, vh, or s alone."""
+    a = as_array(a)
     if not compute_uv:
-        return singular_values(as_array(a))
-    u, s, vh = singular(as_array(a), full_matrices=bool(full_matrices), lapack_driver=lapack_driver)
+        return singular_values(a)
+    single("scipy.linalg.svd", a)
+    u, s, vh = singular(a, full_matrices=bool(full_matrices), lapack_driver=lapack_driver)
     return u, s, vh
 
 
@@ -116,5 +124,7 @@ orthogonal = primitive(
 def qr(a: Any, mode: str = "full") -> Any:
     """The factors q and r, or (r,) with ``mode="r"``."""
     only("scipy.linalg.qr", "mode", mode, "full", "r", "economic")
-    q, r = orthogonal(as_array(a), mode="full" if mode == "r" else mode)
+    a = as_array(a)
+    single("scipy.linalg.qr", a)
+    q, r = orthogonal(a, mode="full" if mode == "r" else mode)
     return (r,) if mode == "r" else (q, r)

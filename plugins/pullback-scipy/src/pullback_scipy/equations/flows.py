@@ -118,7 +118,8 @@ def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any 
 
     y = pinned(way, formula)
     solution = found[0]
-    return result(solution, y=y, sol=solution.sol if dense_output else None)
+    without = ("sol", "t_events", "y_events") if isinstance(y, pb.Tracer) else ()
+    return result(solution, without, "give t_eval=", y=y, sol=solution.sol if dense_output else None)
 
 
 def flowed(f: Any, start: Any, times: Any, begin: float, options: Any) -> Any:

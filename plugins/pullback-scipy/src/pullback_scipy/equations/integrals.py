@@ -7,7 +7,7 @@ whatever the integrand depends on, and for the bounds, too.
 from typing import Any
 
 import numpy as np
-from scipy import integrate
+from scipy import integrate, special
 
 import pullback as pb
 from pullback_scipy.equations.pinning import pinned, plain, plainly, refuse_option
@@ -66,7 +66,8 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     sums = np.cumsum(d * (_cut(y, axis, 1, None) + _cut(y, axis, None, -1)) / 2.0, axis=axis)
     if initial is None:
         return sums
-    return np.concatenate((np.full_like(pb.value(_cut(sums, axis, None, 1)), initial), sums), axis=axis)
+    first = np.full(pb.value(_cut(y, axis, None, 1)).shape, initial, sums.dtype)
+    return np.concatenate((first, sums), axis=axis)
 
 
 def _thirds(y: Any, h: Any, axis: int, stop: int) -> Any:
@@ -157,7 +158,10 @@ def quad(func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, epsabs
         if low == high:
             return (b - a) * func(a, *args)
         used = slice(info["last"])
-        return by_intervals(lambda x: func(x, *args), a, b, info["alist"][used], info["blist"][used])
+        starts, ends = info["alist"][used], info["blist"][used]
+        if low > high:  # SciPy exchanges the bounds
+            return -by_intervals(lambda x: func(x, *args), b, a, starts, ends)
+        return by_intervals(lambda x: func(x, *args), a, b, starts, ends)
 
     total = pinned(way, formula)
     return (total, *found[1:]) if full_output else (total, found[1])
@@ -166,8 +170,8 @@ def quad(func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, epsabs
 @served(integrate.fixed_quad, "func a b args")
 def fixed_quad(func: Any, a: Any, b: Any, args: Any = (), n: int = 5) -> Any:
     """The integral of a function of arrays by Gauss's rule of order ``n``."""
-    x, w = np.polynomial.legendre.leggauss(n) if any(map(holds, (a, b))) else (None, None)
-    if x is None:
+    if not (holds(a) or holds(b)):
         return integrate.fixed_quad(func, a, b, several(args), n)
+    x, w = special.roots_legendre(n)
     y = (b - a) * (x + 1) / 2.0 + a
     return (b - a) / 2.0 * np.sum(w * func(y, *several(args)), axis=-1), None

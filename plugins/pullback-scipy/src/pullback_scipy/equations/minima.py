@@ -27,8 +27,12 @@ def stationary(value: Any, free: list[Any], way: Any, start: Any) -> Any:
     return pb.custom_root(gradient, start, lambda f, guess: way(), solved)
 
 
-def within(x: Any, bounds: Any) -> Any:
-    """Which unknowns stand between their bounds; None where all do."""
+def within(x: Any, bounds: Any, value: Any) -> Any:
+    """Which unknowns stand between their bounds, for the minimum of ``value``; None where all do.
+
+    A method may end a little before a bound. So one that is near it counts as free only where a step of Newton's from
+    there ends between the bounds.
+    """
     if bounds is None:
         return None
     if isinstance(bounds, optimize.Bounds):
@@ -36,9 +40,28 @@ def within(x: Any, bounds: Any) -> Any:
     else:
         low = np.array([-np.inf if pair[0] is None else pair[0] for pair in bounds], float)
         high = np.array([np.inf if pair[1] is None else pair[1] for pair in bounds], float)
-    near = 1e-8 * np.maximum(1.0, np.abs(x))
-    inside = (x > np.broadcast_to(low, x.shape) + near) & (x < np.broadcast_to(high, x.shape) - near)
+    low, high = np.broadcast_to(low, x.shape), np.broadcast_to(high, x.shape)
+    room = np.minimum(x - low, high - x) / np.maximum(1.0, np.abs(x))
+    inside = room > 1e-8
+    for k in np.flatnonzero(inside & (room < 1e-3)).tolist():
+        slope, curvature = (float(pb.value(each[k])) for each in _slope_and_row(value, x, k))
+        inside[k] = curvature > 0 and low[k] < x[k] - slope / curvature < high[k]
     return None if inside.all() else inside
+
+
+def _slope_and_row(value: Any, x: Any, k: int) -> tuple[Any, Any]:
+    """The gradient, and a row of the Hessian."""
+    slope = pb.grad(value)
+    return slope(x), pb.grad(lambda x: slope(x)[k])(x)
+
+
+def plain_bounds(function: str, bounds: Any) -> None:
+    """Raise where a bound is traced."""
+    if holds(bounds) or holds([getattr(bounds, "lb", None), getattr(bounds, "ub", None)]):
+        raise pb.MissingRuleError(
+            f"scipy.optimize.{function} has no rule for its argument 'bounds', which is traced; write the unknown as a "
+            "function of the bound, or give pullback.value(bounds) to drop the derivative on purpose"
+        )
 
 
 def listed(constraints: Any) -> list[Any]:
@@ -54,7 +77,11 @@ def minimize(fun: Any, x0: Any, args: Any = (), method: Any = None, jac: Any = N
     found: list[Any] = []
     free: list[Any] = [None]
     args = several(args)
+    plain_bounds("minimize", bounds)
     value = (lambda x, *args: fun(x, *args)[0]) if jac is True else fun
+
+    def least(x: Any) -> Any:
+        return np.sum(value(x, *args))
 
     def way() -> Any:
         slope = plainly(jac) if callable(jac) else jac
@@ -62,7 +89,7 @@ def minimize(fun: Any, x0: Any, args: Any = (), method: Any = None, jac: Any = N
             plainly(fun), plain(x0), plain(args), method, slope, plainly(hess) if callable(hess) else hess,
             plainly(hessp), bounds, constraints, tol, callback, options,
         )  # fmt: skip
-        found[:], free[:] = [made], [within(made.x, bounds)]
+        found[:], free[:] = [made], [within(made.x, bounds, least)]
         return np.array(made.x, float)
 
     if constraints:
@@ -74,8 +101,10 @@ def minimize(fun: Any, x0: Any, args: Any = (), method: Any = None, jac: Any = N
                 "write pullback.custom_root of the conditions of Karush, Kuhn and Tucker (docs/implicit.md)",
             )  # fmt: skip
         return optimize.minimize(fun, x0, args, method, jac, hess, hessp, bounds, constraints, tol, callback, options)
-    x = stationary(lambda x: np.sum(value(x, *args)), free, way, 0.0)
-    return result(found[0], x=x, fun=value(x, *args) if isinstance(x, pb.Tracer) else found[0].fun)
+    x = stationary(least, free, way, 0.0)
+    if not isinstance(x, pb.Tracer):
+        return found[0]
+    return result(found[0], ("jac", "hess", "hess_inv"), "write pullback.grad at x", x=x, fun=value(x, *args))
 
 
 @served(optimize.minimize_scalar, "fun args")
@@ -85,11 +114,13 @@ def minimize_scalar(fun: Any, bracket: Any = None, bounds: Any = None, args: Any
     found: list[Any] = []
     free: list[Any] = [None]
     args = several(args)
+    plain_bounds("minimize_scalar", bounds)
 
     def way() -> Any:
         made = optimize.minimize_scalar(plainly(fun), bracket, bounds, plain(args), method, tol, options)
         found[:] = [made]
-        free[:] = [within(np.atleast_1d(made.x), None if bounds is None else [bounds])]
+        sides = None if bounds is None else [bounds]
+        free[:] = [within(np.atleast_1d(made.x), sides, lambda x: np.sum(fun(x[0], *args)))]
         free[:] = [None if free[0] is None else free[0][0]]
         return np.float64(made.x)
 
@@ -104,6 +135,10 @@ def least_squares(fun: Any, x0: Any, jac: Any = "2-point", bounds: Any = (-np.in
     found: list[Any] = []
     free: list[Any] = [None]
     args, kwargs = several(args), kwargs or {}
+    plain_bounds("least_squares", bounds)
+
+    def half(x: Any) -> Any:
+        return np.sum(residuals(x) ** 2) / 2
 
     def way() -> Any:
         made = optimize.least_squares(
@@ -111,19 +146,19 @@ def least_squares(fun: Any, x0: Any, jac: Any = "2-point", bounds: Any = (-np.in
             kwargs=plain(kwargs), **options,
         )  # fmt: skip
         limits = bounds if isinstance(bounds, optimize.Bounds) else optimize.Bounds(*bounds)
-        found[:], free[:] = [made], [within(made.x, limits)]
+        found[:], free[:] = [made], [within(made.x, limits, half)]
         return np.array(made.x, float)
 
     def residuals(x: Any) -> Any:
         return np.atleast_1d(fun(x, *args, **kwargs))
 
-    x = stationary(lambda x: np.sum(residuals(x) ** 2) / 2, free, way, 0.0)
+    x = stationary(half, free, way, 0.0)
     if not isinstance(x, pb.Tracer):
         return found[0]
     if loss != "linear":
         refuse_option("scipy.optimize.least_squares", f"loss={loss!r}", "minimise the sum with optimize.minimize")
     r = residuals(x)
-    return result(found[0], x=x, fun=r, cost=np.sum(r**2) / 2)
+    return result(found[0], ("jac", "grad"), "write pullback.jacobian at x", x=x, fun=r, cost=np.sum(r**2) / 2)
 
 
 @served(optimize.curve_fit, "f xdata ydata sigma")
@@ -133,6 +168,10 @@ def curve_fit(f: Any, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None,
     """The parameters of a curve and their covariance, by the data and what the curve depends on."""
     found: list[Any] = []
     free: list[Any] = [None]
+    plain_bounds("curve_fit", bounds)
+
+    def half(p: Any) -> Any:
+        return np.sum(residuals(p) ** 2) / 2
 
     def way() -> Any:
         popt, *rest = optimize.curve_fit(
@@ -140,7 +179,7 @@ def curve_fit(f: Any, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None,
             method, plainly(jac) if callable(jac) else jac, **options,
         )  # fmt: skip
         limits = bounds if isinstance(bounds, optimize.Bounds) else optimize.Bounds(*bounds)
-        found[:], free[:] = rest, [within(popt, limits)]
+        found[:], free[:] = rest, [within(popt, limits, half)]
         return np.array(popt, float)
 
     def residuals(p: Any) -> Any:
@@ -149,7 +188,7 @@ def curve_fit(f: Any, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None,
 
     if np.ndim(sigma) == 2:
         refuse_option("scipy.optimize.curve_fit", "sigma= of two axes", "whiten the data by its Cholesky factor")
-    popt = stationary(lambda p: np.sum(residuals(p) ** 2) / 2, free, way, 0.0)
+    popt = stationary(half, free, way, 0.0)
     if not isinstance(popt, pb.Tracer):
         return (popt, *found)
     slopes = pb.jacobian(residuals)(popt)

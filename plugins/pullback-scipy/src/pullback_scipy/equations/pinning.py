@@ -66,10 +66,34 @@ def plain(x: Any) -> Any:
     return pb.map_leaves(pb.value, x)
 
 
-def result(found: Any, **changed: Any) -> Any:
-    """A copy of SciPy's result with other entries."""
+class Underived:
+    """What stands for a part of a traced result that has no derivative: whatever is done with it raises."""
+
+    def __init__(self, message: str) -> None:
+        self.__message = message
+
+    def __refuse(self, *_: Any, **__: Any) -> Any:
+        raise pb.NotDifferentiableError(self.__message)
+
+    __call__ = __getitem__ = __iter__ = __len__ = __array__ = __refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = __neg__ = __refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.__refuse()
+
+
+def result(found: Any, without: tuple[str, ...] = (), instead: str = "", **changed: Any) -> Any:
+    """A copy of SciPy's result with other entries; those ``without`` a derivative raise where they are used."""
     made = copy(found)
     made.update(changed)
+    for name in without:
+        if made.get(name) is not None:
+            made[name] = Underived(
+                f"the entry {name!r} of this result has no derivative here; {instead}, or take it from a call of "
+                "pullback.value(...) of what is traced"
+            )
     return made
 
 

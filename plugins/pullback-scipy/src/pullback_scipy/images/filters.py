@@ -12,7 +12,7 @@ import numpy as np
 from scipy import ndimage
 
 import pullback as pb
-from pullback_scipy.mirroring import as_array, derived, linear, mirror, only, primitive
+from pullback_scipy.mirroring import as_array, derived, linear, linear_by, mirror, primitive
 
 MODES = {"grid-mirror": "reflect", "grid-wrap": "wrap", "grid-constant": "constant"}
 """Other names of the ways in which an image is continued."""
@@ -228,9 +228,7 @@ def chain(function: Any, steps: Any, params: str, *, name: str) -> Any:
             ct = spread(ct, w, x_spec, mode, 0)
         return ct
 
-    made = primitive(function, name=name, operands=("x",), params=settings, linear=("x",))
-    made.vjp("x", saves=("x_spec", *settings), fn=rule)
-    return made
+    return linear_by(function, rule, settings, name=name)
 
 
 gaussian = chain(
@@ -385,5 +383,4 @@ smooth_second_differences = linear(
 @mirror(ndimage.gaussian_laplace, "input")
 def gaussian_laplace(input: Any, sigma: Any, mode: Any = "reflect", cval: Any = 0.0) -> Any:
     """The Laplacian of the image smoothed by a Gaussian."""
-    only("scipy.ndimage.gaussian_laplace", "cval", cval, 0, 0.0)
     return smooth_second_differences(as_array(input) * 1.0, sigma=fixed(sigma), mode=fixed(mode), cval=cval)

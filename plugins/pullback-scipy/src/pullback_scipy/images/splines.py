@@ -3,9 +3,10 @@
 An image is a spline whose coefficients ``spline_filter`` finds, linear in the image; its value at a point is a sum over
 the neighbours with weights that are polynomials of the point (Unser, "Splines: a perfect fit for signal and image
 processing", IEEE Signal Process. Mag. 16, 1999). The filter is the inverse of a matrix that is symmetric but for the
-ends, so its transpose is the filter itself.
+ends, so its transpose is the filter itself; of a short line SciPy's sums at the ends are none of an exact inverse.
 """
 
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,14 @@ import pullback as pb
 from pullback_scipy.images.filters import fixed, source_places
 from pullback_scipy.mirroring import as_array, derived, linear, mirror, only, primitive
 
-
 # --------------------------------------------------------------------------------------------------------- coefficients
+SHORT = 32
+"""Up to so many samples what SciPy rounds at the ends is seen in the result."""
+
+
 def _weights_at_ends(n: int, axis: int, ndim: int, mode: str) -> Any:
     weights = np.ones(n)
-    if mode in ("mirror", "constant", "nearest") and n > 1:
+    if mode in ("mirror", "constant", "wrap", "grid-constant"):  # all of them are filtered as mirrored at the ends
         weights[[0, -1]] = 0.5
     shape = [1] * ndim
     shape[axis] = n
@@ -27,7 +31,11 @@ def _weights_at_ends(n: int, axis: int, ndim: int, mode: str) -> Any:
 
 
 def _filter_rule(ct: Any, axis: int, order: int, mode: str) -> Any:
-    w = _weights_at_ends(ct.shape[axis], axis, len(ct.shape), mode)
+    n = ct.shape[axis]
+    if n <= SHORT:
+        matrix = ndimage.spline_filter1d(np.eye(n), order, 0, mode=mode)
+        return np.moveaxis(np.tensordot(matrix, ct, (0, axis)), 0, axis)
+    w = _weights_at_ends(n, axis, len(ct.shape), mode)
     return w * coefficients(ct / w, axis=axis, order=order, mode=mode)
 
 
@@ -77,9 +85,18 @@ def basis(t: Any, order: int) -> list[Any]:
         return [1 - t, t]
     if order == 2:
         return [(0.5 - t) ** 2 / 2, 0.75 - t * t, (0.5 + t) ** 2 / 2]
-    return [
-        (1 - t) ** 3 / 6, 2 / 3 - t * t * (2 - t) / 2, 2 / 3 - (1 - t) ** 2 * (1 + t) / 2, t**3 / 6,
-    ]  # fmt: skip
+    if order == 3:
+        return [
+            (1 - t) ** 3 / 6, 2 / 3 - t * t * (2 - t) / 2, 2 / 3 - (1 - t) ** 2 * (1 + t) / 2, t**3 / 6,
+        ]  # fmt: skip
+    s = t if order % 2 else t + 0.5
+    return [_weight(1 - s, order, order - k) if 2 * k < order else _weight(s, order, k) for k in range(order + 1)]
+
+
+def _weight(s: Any, order: int, k: int) -> Any:
+    """That of neighbour ``k`` as a sum of truncated powers, few for the last neighbours."""
+    signed = ((-1) ** j * comb(order + 1, j) for j in range(order - k + 1))
+    return sum(c * (s + order - k - j) ** order for j, c in enumerate(signed)) / factorial(order)
 
 
 def neighbours(x: Any, order: int) -> tuple[Any, Any]:
@@ -108,10 +125,10 @@ def folded_by(places: Any, n: int, mode: str) -> Any:
     return np.concatenate((left, np.arange(n), right))[places + reach]
 
 
-def sampled(x: Any, points: Any, order: int, mode: str, cval: Any) -> Any:
-    """The image at ``points``, an array of coordinates for each axis."""
+def sampled(x: Any, points: Any, order: int, mode: str, cval: Any, prefilter: bool) -> Any:
+    """The image at ``points``, an array of coordinates for each axis; without ``prefilter`` by its coefficients."""
     kind = {"grid-wrap": "wrap", "reflect": "reflect", "grid-mirror": "reflect"}.get(mode, "mirror")
-    c = all_coefficients(x, order, "grid-wrap" if kind == "wrap" else kind)
+    c = all_coefficients(x, order, "grid-wrap" if kind == "wrap" else kind) if prefilter else x
     outside = np.zeros(np.shape(pb.value(points))[1:], bool)
     lines = []
     for axis, n in enumerate(x.shape):
@@ -136,18 +153,17 @@ def sampled(x: Any, points: Any, order: int, mode: str, cval: Any) -> Any:
 SERVED_MODES = ("constant", "nearest", "mirror", "reflect", "grid-mirror", "grid-wrap")
 
 
-def require(title: str, order: int, mode: str, prefilter: Any) -> None:
+def require(title: str, order: int, mode: str) -> None:
     """Raise for what is not served."""
     only(title, "mode", mode, *(SERVED_MODES if order < 2 else [m for m in SERVED_MODES if m != "nearest"]))
-    only(title, "order", order, 0, 1, 2, 3)
-    only(title, "prefilter", prefilter, True)
+    only(title, "order", order, 0, 1, 2, 3, 4, 5)
 
 
 mapped = derived(
-    lambda x, points, *, order, mode, cval: ndimage.map_coordinates(x, points, order=order, mode=mode, cval=cval),
+    ndimage.map_coordinates,
     sampled,
     "x points",
-    "order mode cval",
+    "order mode cval prefilter",
     name="scipy.map_coordinates",
 )
 
@@ -157,24 +173,25 @@ def map_coordinates(
     input: Any, coordinates: Any, order: int = 3, mode: str = "constant", cval: Any = 0.0, prefilter: bool = True
 ) -> Any:
     """The image at coordinates, by a spline."""
-    require("scipy.ndimage.map_coordinates", order, mode, prefilter)
-    return mapped(as_array(input) * 1.0, as_array(coordinates) * 1.0, order=order, mode=mode, cval=cval)
+    require("scipy.ndimage.map_coordinates", order, mode)
+    options = {"order": order, "mode": mode, "cval": cval, "prefilter": bool(prefilter)}
+    return mapped(as_array(input) * 1.0, as_array(coordinates) * 1.0, **options)
 
 
 def _grid(shape: Any) -> Any:
     return np.stack(np.meshgrid(*(np.arange(float(n)) for n in shape), indexing="ij"))
 
 
-def _shifted(x: Any, shift: Any, order: int, mode: str, cval: Any) -> Any:
+def _shifted(x: Any, shift: Any, order: int, mode: str, cval: Any, prefilter: bool) -> Any:
     far = np.broadcast_to(shift, (x.ndim,)) if np.ndim(shift) == 0 else shift
-    return sampled(x, _grid(x.shape) - np.reshape(far, (-1, *(1,) * x.ndim)), order, mode, cval)
+    return sampled(x, _grid(x.shape) - np.reshape(far, (-1, *(1,) * x.ndim)), order, mode, cval, prefilter)
 
 
 moved = derived(
-    lambda x, shift, *, order, mode, cval: ndimage.shift(x, shift, order=order, mode=mode, cval=cval),
+    ndimage.shift,
     _shifted,
     "x shift",
-    "order mode cval",
+    "order mode cval prefilter",
     name="scipy.shift",
 )
 
@@ -184,23 +201,24 @@ def shift(
     input: Any, shift: Any, order: int = 3, mode: str = "constant", cval: Any = 0.0, prefilter: bool = True
 ) -> Any:
     """The image moved along its axes."""
-    require("scipy.ndimage.shift", order, mode, prefilter)
-    return moved(as_array(input) * 1.0, as_array(shift) * 1.0, order=order, mode=mode, cval=cval)
+    require("scipy.ndimage.shift", order, mode)
+    options = {"order": order, "mode": mode, "cval": cval, "prefilter": bool(prefilter)}
+    return moved(as_array(input) * 1.0, as_array(shift) * 1.0, **options)
 
 
-def _zoomed(x: Any, zoom: Any, order: int, mode: str, cval: Any) -> Any:
+def _zoomed(x: Any, zoom: Any, order: int, mode: str, cval: Any, prefilter: bool) -> Any:
     factors = [zoom] * x.ndim if np.ndim(zoom) == 0 else list(zoom)
     shape = [round(n * z) for n, z in zip(x.shape, factors, strict=True)]
     steps = [(n - 1) / (m - 1) if m > 1 else 1.0 for n, m in zip(x.shape, shape, strict=True)]
     points = _grid(shape) * np.reshape(steps, (-1, *(1,) * x.ndim))
     last = np.reshape([n - 1.0 for n in x.shape], (-1, *(1,) * x.ndim))
-    return sampled(x, np.minimum(points, last), order, mode, 0.0)
+    return sampled(x, np.minimum(points, last), order, mode, 0.0, prefilter)
 
 
 zoomed = linear(
-    lambda x, *, zoom, order, mode, cval: ndimage.zoom(x, zoom, order=order, mode=mode, cval=cval),
+    ndimage.zoom,
     _zoomed,
-    "zoom order mode cval",
+    "zoom order mode cval prefilter",
     name="scipy.zoom",
 )
 
@@ -208,11 +226,14 @@ zoomed = linear(
 @mirror(ndimage.zoom, "input")
 def zoom(input: Any, zoom: Any, order: int = 3, mode: str = "constant", cval: Any = 0.0, prefilter: bool = True) -> Any:
     """The image with more samples, or fewer."""
-    require("scipy.ndimage.zoom", order, mode, prefilter)
-    return zoomed(as_array(input) * 1.0, zoom=fixed(zoom), order=order, mode=mode, cval=cval)
+    require("scipy.ndimage.zoom", order, mode)
+    options = {"order": order, "mode": mode, "cval": cval, "prefilter": bool(prefilter)}
+    return zoomed(as_array(input) * 1.0, zoom=fixed(zoom), **options)
 
 
-def _affine(x: Any, matrix: Any, offset: Any, output_shape: Any, order: int, mode: str, cval: Any) -> Any:
+def _affine(
+    x: Any, matrix: Any, offset: Any, output_shape: Any, order: int, mode: str, cval: Any, prefilter: bool
+) -> Any:
     grid = _grid(x.shape if output_shape is None else output_shape)
     scaled = (
         matrix[:, None] * np.reshape(grid, (x.ndim, -1))
@@ -220,16 +241,14 @@ def _affine(x: Any, matrix: Any, offset: Any, output_shape: Any, order: int, mod
         else matrix @ np.reshape(grid, (x.ndim, -1))
     )
     far = np.broadcast_to(offset, (x.ndim,)) if np.ndim(offset) == 0 else offset
-    return sampled(x, np.reshape(scaled + np.reshape(far, (-1, 1)), grid.shape), order, mode, cval)
+    return sampled(x, np.reshape(scaled + np.reshape(far, (-1, 1)), grid.shape), order, mode, cval, prefilter)
 
 
 turned = derived(
-    lambda x, matrix, offset, *, output_shape, order, mode, cval: ndimage.affine_transform(
-        x, matrix, offset, output_shape, order=order, mode=mode, cval=cval
-    ),
+    ndimage.affine_transform,
     _affine,
     "x matrix offset",
-    "output_shape order mode cval",
+    "output_shape order mode cval prefilter",
     name="scipy.affine_transform",
 )
 
@@ -240,10 +259,9 @@ def affine_transform(
     cval: Any = 0.0, prefilter: bool = True,
 ) -> Any:  # fmt: skip
     """The image at ``matrix @ o + offset`` for every place ``o`` of the result."""
-    require("scipy.ndimage.affine_transform", order, mode, prefilter)
-    x, matrix = as_array(input) * 1.0, as_array(matrix) * 1.0
-    if matrix.ndim == 2 and matrix.shape[1] == x.ndim + 1:
-        only("scipy.ndimage.affine_transform", "shape of matrix", matrix.shape, (x.ndim, x.ndim))
-    return turned(
-        x, matrix, as_array(offset) * 1.0, output_shape=fixed(output_shape), order=order, mode=mode, cval=cval
-    )
+    require("scipy.ndimage.affine_transform", order, mode)
+    x, matrix, offset = (as_array(each) * 1.0 for each in (input, matrix, offset))
+    if matrix.ndim == 2 and matrix.shape[1] == x.ndim + 1:  # homogeneous: the offset stands in it
+        matrix, offset = matrix[: x.ndim, :-1], matrix[: x.ndim, -1]
+    options = {"order": order, "mode": mode, "cval": cval, "prefilter": bool(prefilter)}
+    return turned(x, matrix, offset, output_shape=fixed(output_shape), **options)

@@ -115,6 +115,14 @@ class SparseArray:
     def __repr__(self) -> str:
         return f"<traced sparse array of format {self.format!r}, {self.nnz} nonzeros, shape {self.shape}>"
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"a traced sparse array has no {name!r} here; write it by its nonzeros, A.with_data(f(A.data)), or by "
+            "A.toarray()"
+        )
+
     # ------------------------------------------------------------------------------------------------------ what it is
     @property
     def shape(self) -> tuple[int, ...]:
@@ -264,6 +272,9 @@ class SparseArray:
         other = 1 - axis % 2
         return added(self.data, np.asarray(self.coords[other]), n=self.shape[other])
 
+    def mean(self, axis: Any = None) -> Any:
+        return self.sum(axis) / (self.shape[0] * self.shape[1] if axis is None else self.shape[axis])
+
     # ------------------------------------------------------------------------------------------------------ arithmetic
     def dot(self, other: Any) -> Any:
         return self @ other
@@ -305,6 +316,10 @@ class SparseArray:
         if np.ndim(other):
             raise pb.NotDifferentiableError("a traced sparse array is divided by numbers; write A.multiply(1 / x)")
         return self.with_data(self.data / other)
+
+    def __abs__(self) -> Any:
+        each = self.without_duplicates()._as(self.format)  # noqa: SLF001 - of this class
+        return each.with_data(np.abs(each.data))
 
     def __neg__(self) -> Any:
         return self.with_data(-self.data)

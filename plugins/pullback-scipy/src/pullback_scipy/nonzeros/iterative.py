@@ -75,6 +75,15 @@ def product_with(A: Any) -> Any:
     return lambda v: A @ v
 
 
+def plain_operator(A: Any) -> Any:
+    """A as an operator of plain values: bicg asks for products with the adjoint, too."""
+    if isinstance(A, LinearOperator):
+        return linalg.LinearOperator(
+            A.shape, lambda v: pb.value(A.matvec(v)), lambda v: pb.value(A.rmatvec(v)), dtype=A.dtype
+        )
+    return linalg.aslinearoperator(A.value if isinstance(A, SparseArray) else pb.value(A))
+
+
 def transposed_preconditioner(M: Any) -> Any:
     """The transpose of a preconditioner, as SciPy takes it."""
     if M is None:
@@ -107,16 +116,17 @@ def iterative(function: Any, *, symmetric: bool = False) -> Any:
         apply, n, infos = product_with(A), dense.shape[0], []
         M = plain_preconditioner(M)
         start = None if x0 is None else np.array(pb.value(x0))
+        plain = plain_operator(A)
 
-        def solve(matvec: Any, right: Any, M: Any = M, start: Any = start) -> Any:
-            operator = linalg.LinearOperator((n, n), matvec, dtype=np.result_type(right, float))
+        def solve(matvec: Any, right: Any, M: Any = M, start: Any = start, rmatvec: Any = plain.rmatvec) -> Any:
+            operator = linalg.LinearOperator((n, n), matvec, rmatvec, dtype=np.result_type(right, float))
             x, info = function(operator, right, start, M=M, **options)
             infos.append(info)
             return x
 
         def transposed(vecmat: Any, ct: Any) -> Any:
             turned = M if symmetric else transposed_preconditioner(M)
-            x = solve(vecmat, ct, turned, None)
+            x = solve(vecmat, ct, turned, None, lambda v: np.conjugate(plain.matvec(np.conjugate(v))))
             if infos[-1] != 0:
                 raise pb.ConvergenceError(
                     f"scipy.sparse.linalg.{function.__name__}: the transposed system, which its derivative solves, did "

@@ -11,13 +11,19 @@ import numpy as np
 from scipy import special
 
 import pullback as pb
-from pullback_scipy.ufuncs.table import row
+from pullback_scipy.ufuncs.table import real_only, row
 
 
 def _quotient(out: Any, x: Any) -> Any:
     """The quotient out / x of a function that is x / 2 near 0."""
     small = np.abs(x) < 1e-7
     return np.where(small, 0.5, out / np.where(small, 1.0, x))
+
+
+def _share(v: Any, x: Any, out: Any) -> Any:
+    """The product of v and out / x, of a function that is 0 at 0 as a power of x above v is."""
+    zero = x == 0
+    return np.where(zero, 0.0, v / np.where(zero, 1.0, x) * out)
 
 
 def _polynomial(coefficients: tuple[float, ...], m: Any) -> Any:
@@ -55,6 +61,11 @@ def _slope_of_e(m: Any, e: Any) -> Any:
     return np.where(near, _polynomial(OF_E, np.where(near, m, 0.0)), closed)
 
 
+def _mean_of_ive(v: Any, x: Any) -> Any:
+    x = real_only(x, "ive", "its scale reads the real part alone: write np.exp(-np.abs(x.real)) * special.iv(v, x)")
+    return 0.5 * (special.ive(v - 1, x) + special.ive(v + 1, x))
+
+
 def _two_sided(ufunc: Any, sign: int, factor: float = 0.5) -> pb.Primitive:
     """A function with f_v' = factor (f_(v-1) + sign f_(v+1))."""
     if sign < 0:
@@ -86,15 +97,17 @@ i1e = row(special.i1e, x=lambda ct, x, out: ct * (special.i0e(x) - _quotient(out
 ive = row(
     special.ive,
     "v x",
-    x=lambda ct, v, x, out: ct * (0.5 * (special.ive(v - 1, x) + special.ive(v + 1, x)) - np.sign(x) * out),
+    x=lambda ct, v, x, out: ct * (_mean_of_ive(v, x) - np.sign(x) * out),
 )
 k0e = row(special.k0e, x=lambda ct, x, out: ct * (out - special.k1e(x)))
 k1e = row(special.k1e, x=lambda ct, x, out: ct * (out - special.k0e(x) - out / x))
 kve = row(
     special.kve, "v x", x=lambda ct, v, x, out: ct * (out - 0.5 * (special.kve(v - 1, x) + special.kve(v + 1, x)))
 )
-struve = row(special.struve, "v x", x=lambda ct, v, x, out: ct * (special.struve(v - 1, x) - v / x * out))
-modstruve = row(special.modstruve, "v x", x=lambda ct, v, x, out: ct * (special.modstruve(v - 1, x) - v / x * out))
+struve = row(special.struve, "v x", x=lambda ct, v, x, out: ct * (special.struve(v - 1, x) - _share(v, x, out)))
+modstruve = row(
+    special.modstruve, "v x", x=lambda ct, v, x, out: ct * (special.modstruve(v - 1, x) - _share(v, x, out))
+)
 
 # ----------------------------------------------------------------------------------- hypergeometric functions, elliptic
 hyp0f1 = row(special.hyp0f1, "v x", x=lambda ct, v, x: ct / v * special.hyp0f1(v + 1, x))

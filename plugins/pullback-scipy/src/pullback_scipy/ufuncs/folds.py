@@ -61,7 +61,11 @@ def _sign(a: Any, b: Any, axis: Any) -> Any:
 
 def _weighted_rule(ct: Any, a: Any, b: Any, out: Any, axis: Any, needed: Any) -> tuple[Any, Any]:
     share = ct * _sign(a, b, axis) * _shares(a, out)
-    return share * b if "a" in needed else None, share if "b" in needed else None
+    if "a" not in needed:
+        return None, share
+    without = (pb.value(b) == 0) & ~np.isfinite(pb.value(share))  # SciPy leaves these out, however large a is
+    of_a = (np.where(without, 0.0, share) if without.any() else share) * b
+    return of_a, share if "b" in needed else None
 
 
 _weighted.vjp("a", "b", fn=_weighted_rule)

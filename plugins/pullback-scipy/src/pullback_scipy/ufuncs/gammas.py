@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from pullback_scipy.ufuncs.table import row
+from pullback_scipy.ufuncs.table import real_only, row
 
 ZETA, RIEMANN = special._ufuncs._zeta, special._ufuncs._riemann_zeta  # noqa: SLF001 - what special.zeta calls
 
@@ -31,12 +31,31 @@ def student_density(df: Any, t: Any) -> Any:
     return np.exp(scale - (df + 1) / 2 * np.log1p(t * t / df))
 
 
+def _slope_of_rgamma(x: Any) -> Any:
+    """Minus psi / gamma, which is (-1)^n n! at a pole -n of both."""
+    pole = (np.real(x) <= 0) & (x == np.round(np.real(x)))
+    if not pole.any():
+        return -special.rgamma(x) * special.psi(x)
+    at = np.where(pole, 0.5, x)
+    sign = 1.0 - 2.0 * np.mod(np.real(x), 2)
+    return np.where(pole, sign * special.gamma(1 - np.where(pole, x, 0.0)), -special.rgamma(at) * special.psi(at))
+
+
+def _before_expn(n: Any, x: Any) -> Any:
+    """The exponential integral of order ``n - 1``, which SciPy has not for -1."""
+    first = np.asarray(n) == 0
+    if not first.any():
+        return special.expn(n - 1, x)
+    at = np.where(first, x, 1.0)
+    return np.where(first, np.exp(-at) / at * (1 + 1 / at), special.expn(np.maximum(np.asarray(n) - 1, 0), x))
+
+
 # ---------------------------------------------------------------------------------------------------------------- gamma
 gamma = row(special.gamma, x=lambda ct, x, out: ct * out * special.psi(x))
 gammaln = row(special.gammaln, x=lambda ct, x: ct * special.psi(x))
 loggamma = row(special.loggamma, x=lambda ct, x: ct * special.psi(x))
-rgamma = row(special.rgamma, x=lambda ct, x: -ct * special.rgamma(x) * special.psi(x))
-psi = row(special.psi, x=lambda ct, x: ct * special.zeta(2.0, x))
+rgamma = row(special.rgamma, x=lambda ct, x: ct * _slope_of_rgamma(x))
+psi = row(special.psi, x=lambda ct, x: ct * special.zeta(2.0, real_only(x, "psi", "SciPy has no trigamma there")))
 zeta = row(ZETA, "s q", q=lambda ct, s, q: -ct * s * special.zeta(s + 1, q))
 poch = row(
     special.poch,
@@ -94,7 +113,7 @@ pdtrc = row(special.pdtrc, "k m", m=lambda ct, k, m: ct * gamma_density(np.floor
 LN10 = log(10)
 exp1 = row(special.exp1, x=lambda ct, x: -ct * np.exp(-x) / x)
 expi = row(special.expi, x=lambda ct, x: ct * np.exp(x) / x)
-expn = row(special.expn, "n x", x=lambda ct, n, x: -ct * special.expn(n - 1, x))
+expn = row(special.expn, "n x", x=lambda ct, n, x: -ct * _before_expn(n, x))
 exp2 = row(special.exp2, x=lambda ct, out: ct * log(2) * out)
 exp10 = row(special.exp10, x=lambda ct, out: ct * LN10 * out)
 expm1 = row(special.expm1, x=lambda ct, x: ct * np.exp(x))

@@ -6,6 +6,8 @@ a Bessel function, may be given, and raises :class:`pullback.MissingRuleError` w
 
 from typing import Any
 
+import numpy as np
+
 import pullback as pb
 
 
@@ -22,3 +24,10 @@ def row(ufunc: Any, operands: str = "", *, name: str = "", **rules: Any) -> pb.P
         vjps=rules,
     )
     return made
+
+
+def real_only(x: Any, title: str, instead: str) -> Any:
+    """``x``; raises :class:`pullback.NotDifferentiableError` where it is complex, and says what to write instead."""
+    if np.iscomplexobj(pb.value(x)):
+        raise pb.NotDifferentiableError(f"scipy.special.{title} of complex numbers has no derivative here; {instead}")
+    return x

@@ -342,7 +342,8 @@ without_trend = linear(_without_trend, _detrended, "type", name="scipy.detrend")
 @mirror(signal.detrend, "data")
 def detrend(data: Any, axis: int = -1, type: str = "linear") -> Any:
     """The data without their mean, or without the line that fits them."""
-    only("scipy.signal.detrend", "type", type, "linear", "constant")
+    only("scipy.signal.detrend", "type", type, "linear", "l", "constant", "c")
+    type = {"l": "linear", "c": "constant"}.get(type, type)
     return np.moveaxis(without_trend(lines(as_array(data), axis), type=type), -1, axis)
 
 
