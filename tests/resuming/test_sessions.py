@@ -377,3 +377,20 @@ def test_a_directory_that_cannot_be_made_is_a_named_error(tmp_path):
     Path(tmp_path / "file").write_text("")
     with pytest.raises(pb.StoreError, match="no journal can be written"), pb.resume(tmp_path / "file"):
         pass
+
+
+@pytest.mark.parametrize("name", ["pullback-loop-0.json", "pullback.lock"])
+def test_a_folder_in_the_place_of_a_file_is_a_named_error(directory, name):
+    stopped(directory, 0.6)
+    (directory / name).unlink(missing_ok=True)
+    (directory / name).mkdir()
+    with pytest.raises((pb.ResumeError, pb.StoreError), match=name), pb.resume(directory):
+        gradient()
+
+
+def test_a_folder_among_the_parts_stays(directory):
+    stopped(directory, 0.6)
+    [parts] = directory.glob("pullback-loop-0")
+    (parts / "mine").mkdir()
+    with pb.resume(directory):
+        assert gradient().tobytes() == gradient().tobytes()

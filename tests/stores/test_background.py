@@ -1,10 +1,12 @@
 """An interrupt at any line of the stores, an error in any step: nothing is left on disk, nobody waits forever, and the
 next gradient is right."""
 
+import _thread
 import gc
 import os
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 import pullback as pb
 from pullback.stores import Disk, Stored, Zlib
 from pullback.stores.background import Background
+from pullback.stores.folders import folder_in
 
 X = np.linspace(0.1, 0.9, 5)
 STORES = str(Path(sys.modules["pullback.stores"].__file__).parent)
@@ -32,10 +35,10 @@ def nested(x):
 
 
 class Interrupt:
-    """Raises at the ``at``-th line that is run in the stores by this thread."""
+    """Raises at the ``at``-th line, or instruction, that is run in the stores by this thread."""
 
-    def __init__(self, at):
-        self.left = at
+    def __init__(self, at, error=KeyboardInterrupt, *, event="line"):
+        self.left, self.error, self.event = at, error, event
 
     def __enter__(self):
         sys.settrace(self)
@@ -43,16 +46,17 @@ class Interrupt:
 
     def __exit__(self, kind, *_):
         sys.settrace(None)
-        return kind is KeyboardInterrupt
+        return kind is self.error
 
     def __call__(self, frame, event, _):
         if not frame.f_code.co_filename.startswith(STORES):
             return None
-        if event == "line":
+        frame.f_trace_opcodes = self.event == "opcode"
+        if event == self.event:
             self.left -= 1
             if not self.left:
                 sys.settrace(None)
-                raise KeyboardInterrupt
+                raise self.error
         return self
 
 
@@ -64,6 +68,7 @@ def no_collector():
 
 
 @pytest.mark.share(2)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a lock file that nobody has closed
 @pytest.mark.parametrize("f", [marked, nested])
 @pytest.mark.parametrize(
     "wrapped",
@@ -71,6 +76,7 @@ def no_collector():
         lambda place: Stored(pb.Binomial(2), memory=place),
         lambda place: Stored(pb.SaveAll(), memory=place),
         lambda place: pb.Periodic(3, tier=place),
+        lambda place: pb.Keep({np.sin: place}),
     ],
 )
 @pytest.mark.parametrize("every", [37, pytest.param(5, marks=pytest.mark.slow)])
@@ -86,7 +92,82 @@ def test_an_interrupt_at_any_line(f, wrapped, every, tmp_path):
     assert at > 2
     assert np.array_equal(pb.grad(f, policy=policy)(X), expected)
     assert list(tmp_path.iterdir()) == []
-    assert threading.active_count() == 1 or not any("pullback" in t.name for t in threading.enumerate())
+    assert_no_threads()
+
+
+def assert_no_threads():
+    """Those of the stores are none of :mod:`threading`; they end in a moment."""
+    ends = time.monotonic() + 5.0
+    while _thread._count() > 0:
+        assert time.monotonic() < ends
+        time.sleep(0.001)
+
+
+def interrupted_everywhere(made, used, error=KeyboardInterrupt):
+    """What ``made`` gives, each time, once ``used`` was interrupted at its next instruction."""
+    at, interrupted = 1, True
+    while interrupted:
+        given = made()
+        with Interrupt(at, error, event="opcode") as interrupt:
+            used(given)
+        interrupted = interrupt.left <= 0
+        yield given
+        at += 1
+    assert at > 20
+
+
+def test_a_thread_ends_wherever_an_interrupt_came_as_it_began():
+    for background in interrupted_everywhere(Background, lambda background: background.do(int)):
+        background.close()
+        assert_no_threads()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a lock file that nobody has closed
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError, ZeroDivisionError])
+def test_a_folder_and_its_lock_go_wherever_an_interrupt_came(error, tmp_path):
+    """That of a time limit may be any error, and the file system's own."""
+
+    def opened():
+        folder = folder_in(tmp_path, None, "")
+        folder.make()
+        (Path(folder.path) / "1.npy").write_bytes(b"1")
+        return folder
+
+    def close(folder):  # as the stores do
+        try:
+            folder.close()
+        except BaseException:
+            folder.close()
+            raise
+
+    numbers = Path("/proc/self/fd")
+    before = len(list(numbers.glob("*")))
+    for folder in interrupted_everywhere(opened, close, error):
+        assert not Path(folder.path).exists()
+        opened().close()  # the next run removes a lock file that is left
+        assert list(tmp_path.iterdir()) == []
+    del folder
+    assert len(list(numbers.glob("*"))) == before
+
+    def make(folder):
+        with suppress(pb.StoreError):  # an error of the file system, for all that is known
+            folder.make()
+
+    for folder in interrupted_everywhere(lambda: folder_in(tmp_path, None, ""), make, error):
+        folder.close()
+        assert list(tmp_path.iterdir()) == []
+    del folder
+    assert len(list(numbers.glob("*"))) == before
+
+
+@pytest.mark.parametrize("at", [1, 5])
+def test_an_error_in_a_step_of_which_some_values_are_elsewhere(at, tmp_path):
+    def body(k, u):
+        return np.sin(u) if k < at else {}[k] * u
+
+    with suppress(KeyError):
+        pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x)), policy=pb.Keep({np.sin: Disk(tmp_path)}))(X)
+    assert list(tmp_path.iterdir()) == []
 
 
 CALLS = {

@@ -194,14 +194,12 @@ class Steps:
         self, k: int, tape: Tape, entered: tuple[list[Any], list[Any]], parts: tuple[list[Any], list[Any]],
         state: list[Any],
     ) -> tuple[StepTape, list[Any]]:  # fmt: skip
-        """A step that has been run on ``tape``: what of it is held, and the state after it. ``parts`` are the leaves
-        and the outputs that it has returned."""
-        new, ys = parts
+        """What is held of a step that was run on ``tape``, which returned ``parts``, and the state after it."""
         self._require_known(tape, k)
-        step = StepTape(tape, *entered, _exits(new, tape), _exits(ys, tape), xs=self.xs or ())
-        if self.within is not None and isinstance(tape.governor, PlainCode):
-            tape.governor.end()
-            step.governor = released_governor(tape)
+        step = StepTape(tape, *entered, _exits(parts[0], tape), _exits(parts[1], tape), xs=self.xs or ())
+        governor = tape.governor if self.within is not None else None
+        if isinstance(governor, PlainCode):
+            governor.end()
         tape.close()
         values, y_values = (
             [leaf._value if isinstance(leaf, Handle) and leaf._tape is tape else leaf for leaf in part]
@@ -215,7 +213,9 @@ class Steps:
             self.staging = None  # a loop of adopted code is one record: on handles without values it would be many
         values = as_before(state, values)
         self.verifier.after(k, values, y_values)
-        if step.governor is None:  # else its own replay compares what it has read
+        if isinstance(governor, PlainCode):  # its own replay compares what it has read
+            step.governor = released_governor(tape)
+        else:
             self.verifier.recorded(k, tape.records)
         return step, values
 

@@ -77,6 +77,8 @@ class Decisions:
     keep: Keep
     store: Store
     """The store of what a rule puts elsewhere."""
+    chains: set[int] = field(factory=set)
+    """The ids of the chains of steps that go by them."""
     n_stored: int = 0
     fits: list[Callable[[Value], bool]] = field(init=False)
     used: set[int] = field(factory=set)
@@ -119,9 +121,15 @@ class Decisions:
         return self.store.get(VALUE, number, tier).value
 
     def drop(self, number: int, tier: str) -> None:
-        """It is needed no more; with the last all tiers are closed."""
+        """It is needed no more."""
         self.store.drop(VALUE, number, tier)
-        if not self.store.entries:
+
+    def left_by(self, chain: Any) -> None:
+        """Whose steps these are needs nothing any more; when nobody does all tiers are closed, with what an interrupt
+        may have left there."""
+        chain.let_all_go()
+        self.chains.discard(id(chain))
+        if not self.chains:
             self.store.clear()
 
     def tell(self) -> None:

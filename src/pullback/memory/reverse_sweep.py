@@ -192,8 +192,8 @@ def release_records(records: Iterable[Any]) -> None:
 
 
 class Releasing:
-    """Where the block ends in an error, the records of ``tape`` let go of what they hold: nobody will reverse them, and
-    a loop among them holds the tape."""
+    """Where the block ends in an error, the records of ``tape`` and its governor let go of what they hold: nobody will
+    reverse them, and a loop among them holds the tape. What is stored elsewhere would stay as long as the error."""
 
     __slots__ = ("_tape",)
 
@@ -206,6 +206,8 @@ class Releasing:
     def __exit__(self, error: object, *_: object) -> None:
         if error is not None:
             release_records(self._tape.records)
+            for governor in filter(None, (getattr(self._tape, "governor", None),)):
+                governor.close()
 
 
 def seeded(tape: Tape, outs: Sequence[Any], seeds: Sequence[Any]) -> Sweep:

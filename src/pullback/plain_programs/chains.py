@@ -39,6 +39,7 @@ def chain_for(
     keeps = KeptChain.under(
         policy.within, governor.tape, ledger, governor.repeatable, calls, verifies=verifies
     )  # fmt: skip
+    keeps.decisions.chains.add(id(keeps))
     return (
         keeps
         if between is None

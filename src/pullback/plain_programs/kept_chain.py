@@ -383,7 +383,7 @@ class KeptChain:
 
     def close(self) -> None:
         """Release what is kept; records keep what they hold."""
-        self.let_all_go()
+        self.decisions.left_by(self)
         if self.cuts:
             release_records(self.tape.records[self.cuts[0] : self.cuts[-1]])
 

@@ -218,9 +218,9 @@ class KeptSteps(PlainChain):
     def close(self, *, held: bool = False) -> None:
         """Release everything."""
         super().close(held=held)
-        self.keeps.let_all_go()
         for step in list(self.far):
             self._forget_far(step)
+        self.keeps.decisions.left_by(self.keeps)
 
 
 @define(eq=False)

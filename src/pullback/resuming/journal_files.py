@@ -6,7 +6,8 @@ Every one has a checksum. What the newest text does not name is nobody's: a run 
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import BufferedWriter, BytesIO, FileIO
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,19 @@ from pullback.stores.buffers import Window
 from pullback.stores.folders import LocalFiles
 from pullback.stores.part_files import PartFile
 from pullback.words.errors import ResumeError, StoreError
+
+
+@contextmanager
+def named(what: str) -> Iterator[None]:
+    """An error of the file system within the block is a :class:`StoreError` that says ``what`` could not be done, and
+    at which path."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{what}: {error}. Make room or allow reading and writing there, or name another directory",
+            str(error.filename or ""),
+        ) from error
 
 
 def write_text(path: Path, told: Any) -> None:
@@ -49,6 +63,10 @@ def read_text(path: Path) -> Any:
         check, _, text = path.read_bytes().partition(b"\n")
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise ResumeError(
+            f"the journal {path} could not be read: {error}. Allow reading it, or remove its directory to begin anew"
+        ) from error
     found = xxh3_128_hexdigest(text)
     if check != found.encode():
         raise ResumeError(
@@ -95,8 +113,9 @@ class KeptFiles(LocalFiles):
     def remove_doomed(self) -> None:
         """A journal that names none of them has been written."""
         doomed, self.doomed = self.doomed, []
-        for path in doomed:
-            Path(path).unlink(missing_ok=True)
+        with named("what the journal needs no more could not be removed"):
+            for path in doomed:
+                Path(path).unlink(missing_ok=True)
 
 
 @define(eq=False)
@@ -130,9 +149,9 @@ class KeptFolder:
 
     def keep_only(self, names: set[str]) -> None:
         """Remove what a killed run has left that no journal names."""
-        if Path(self.path).is_dir():
-            for path in Path(self.path).iterdir():
-                if path.name not in names:
+        with named("what no journal names could not be removed"):
+            for path in Path(self.path).iterdir() if Path(self.path).is_dir() else ():
+                if path.name not in names and not path.is_dir():  # a folder is nothing of ours
                     path.unlink(missing_ok=True)
 
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 from contextlib import suppress
+from io import FileIO
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -14,13 +15,14 @@ from xxhash import xxh3_64_hexdigest
 from pullback.memory.in_force import RESUMED, depth
 from pullback.memory.store import TemporaryFolder
 from pullback.recording.tape import REPLAYABLE
-from pullback.resuming.journal_files import KeptFolder, read_text
+from pullback.resuming.journal_files import KeptFolder, named, read_text
 from pullback.resuming.journals import LoopJournal
 from pullback.resuming.keys import key_of, require_same
 from pullback.resuming.parts_beside import PartsBeside
 from pullback.scheduling.actions import Save
 from pullback.stores.disk import Disk, OnDisk
 from pullback.stores.figures import Figures
+from pullback.stores.folders import is_at, lock_file
 from pullback.words.errors import PullbackError, ResumeError, StoreError, say_where
 
 try:
@@ -97,7 +99,7 @@ class Session:
 
     directory: Path
     n_loops: int = field(default=0, init=False)
-    lock: int | None = field(default=None, init=False)
+    lock: FileIO | None = field(default=None, init=False)
     token: Any = field(default=None, init=False)
     folders: list[KeptFolder] = field(factory=list, init=False)
     """The folders that were made, wherever they are."""
@@ -105,14 +107,9 @@ class Session:
     def __enter__(self) -> None:
         if RESUMED.get() is not None or self.lock is not None:
             raise ResumeError("pullback.resume is in force already; leave the block around this one first")
-        try:
+        with named(f"no journal can be written in {self.directory}"):
             self.directory.mkdir(0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(
-                f"no journal can be written in {self.directory}: {error}. Name a directory that can be written to",
-                str(self.directory),
-            ) from error
-        self.lock, self.n_loops = _locked(self.directory / _LOCK), 0
+            self.lock, self.n_loops = _locked(self.directory / _LOCK), 0
         self.token = RESUMED.set(self)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -125,7 +122,7 @@ class Session:
                 say_where(error, f"the run goes on when the call is made again; to begin anew, remove {self.directory}")
         finally:
             if lock is not None:
-                os.close(lock)
+                lock.close()
 
     def require_open(self) -> None:
         """Raise :class:`ResumeError` where the block has ended, and its journals with it."""
@@ -199,8 +196,9 @@ class Session:
 
     def _remove(self) -> None:
         """Everything that was written: the texts first, so that nothing is named that is not there."""
-        for path in self.directory.glob(f"{_NAME}*.json"):
-            path.unlink()
+        with named("the journal could not be removed"):
+            for path in self.directory.glob(f"{_NAME}*.json"):
+                path.unlink()
         for path in self.directory.glob(f"{_NAME}*"):
             shutil.rmtree(path, ignore_errors=True)
         for folder in self.folders:
@@ -231,24 +229,26 @@ def _stores(policy: Any, n: int, disks: dict[str, Disk]) -> bool:
     return False
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path) -> FileIO:
     """The lock file, locked, with our number in it. Raises :class:`ResumeError` where another process holds it."""
     while True:
-        lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        lock = lock_file(path)
         if flock is None:
             return lock
         try:
             flock(lock, LOCK_EX | LOCK_NB)
-        except OSError as error:
-            holder = os.read(lock, 20).decode(errors="replace").strip() or "unknown"
-            os.close(lock)
+        except BlockingIOError as error:
+            lock.seek(0)
+            holder = lock.read(20).decode(errors="replace").strip() or "unknown"
+            lock.close()
             raise ResumeError(
                 f"the directory {path.parent} is in use by process {holder}. Wait until it has ended, or name another "
                 "directory"
             ) from error
-        with suppress(FileNotFoundError):
-            if path.stat().st_ino == os.fstat(lock).st_ino:
-                os.truncate(lock, 0)
-                os.write(lock, str(os.getpid()).encode())
-                return lock
-        os.close(lock)
+        except OSError:  # a file system without locks: nobody is kept out
+            return lock
+        if is_at(lock, path):
+            lock.truncate(0)
+            lock.write(str(os.getpid()).encode())
+            return lock
+        lock.close()

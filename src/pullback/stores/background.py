@@ -102,8 +102,8 @@ class Background:
     def close(self) -> None:
         """End it, once the job under way is done; the others are not begun any more."""
         self.closed = True
+        self.jobs.put(None)  # in any case: an interrupt may have come when the thread had begun, and this was not noted
         if self.begun:
-            self.jobs.put(None)
             self.life.wait()
 
     def _live(self) -> None:

@@ -7,6 +7,7 @@ however it ends: a folder whose lock is free belongs to nobody.
 import os
 import shutil
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, Protocol
@@ -69,7 +70,7 @@ class Folder:
     path: str
     around: Path | None = None
     """The directory, where it is one of this machine."""
-    lock: int | None = field(default=None, init=False)
+    lock: FileIO | None = field(default=None, init=False)
     owner: int = field(factory=os.getpid, init=False)
 
     @property
@@ -88,7 +89,9 @@ class Folder:
             _remove_orphans(self.around)
             self.lock = _locked(self._lock_path)
             Path(self.path).mkdir(0o700)
-        except OSError as error:
+        except Exception as error:
+            if self.around is not None and not isinstance(error, OSError):
+                raise  # file systems behind URLs alone have errors of their own
             where = self.path.rpartition("/")[0] if self.around is None else self.around
             raise StoreError(
                 f"no folder can be made in the directory {where}: {error}. Name one that can be written to, as "
@@ -103,11 +106,13 @@ class Folder:
         with suppress(Exception):  # the error that may be under way counts more than a file that is left
             self.files.rm(self.path, recursive=True)
         if self.around is not None:
+            shutil.rmtree(self.path, ignore_errors=True)  # where the error of a time limit has broken that off
             with suppress(OSError):
-                self._lock_path.unlink()
+                if not Path(self.path).exists():  # else the next run removes it, which looks for the lock
+                    self._lock_path.unlink()
             if self.lock is not None:
                 lock, self.lock = self.lock, None
-                os.close(lock)
+                lock.close()
 
     @property
     def _lock_path(self) -> Path:
@@ -135,21 +140,36 @@ def folder_in(directory: Any, files: Files | None, rank: str) -> Folder:
     return Folder(LocalFiles(), str(around / name), around)
 
 
-def _locked(path: Path) -> int:
+def lock_file(path: Path) -> FileIO:
+    """A file to be locked, for its user alone; made where there is none. It is closed, and the lock with it, when
+    nobody holds this: an interrupt leaves no number of a file behind."""
+    lock = FileIO(path, "a+")
+    os.chmod(path, 0o600)  # noqa: PTH101 - no file of Python's is made so at once, without a number in between
+    return lock
+
+
+def is_at(lock: FileIO, path: Path) -> bool:
+    """Whether this is the file that is there now: another run may have removed it, and made it again."""
+    try:
+        return path.stat().st_ino == os.fstat(lock.fileno()).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _locked(path: Path) -> FileIO:
     """The lock file of a new folder. Another run may take it for an orphan in the moment before it is locked: then it
     is made again."""
     while True:
-        lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        lock = lock_file(path)
         if flock is None:
             return lock
         try:
             flock(lock, LOCK_EX)
         except OSError:  # a file system without locks
             return lock
-        with suppress(FileNotFoundError):
-            if path.stat().st_ino == os.fstat(lock).st_ino:
-                return lock
-        os.close(lock)
+        if is_at(lock, path):
+            return lock
+        lock.close()
 
 
 def _remove_orphans(around: Path) -> None:
@@ -161,11 +181,8 @@ def _remove_orphans(around: Path) -> None:
         with suppress(OSError):  # somebody holds it, or has removed it just now
             if lock_path.lstat().st_uid != user:
                 continue
-            lock = os.open(lock_path, os.O_RDWR | os.O_NOFOLLOW)
-            try:
+            with FileIO(lock_path, "r+", opener=lambda name, _: os.open(name, os.O_RDWR | os.O_NOFOLLOW)) as lock:
                 flock(lock, LOCK_EX | LOCK_NB)
-                if lock_path.stat().st_ino == os.fstat(lock).st_ino:
+                if is_at(lock, lock_path):
                     shutil.rmtree(lock_path.with_suffix(""), ignore_errors=True)
                     lock_path.unlink()
-            finally:
-                os.close(lock)

@@ -120,9 +120,8 @@ def run_traced(
     inputs: list[Input] = []
     places, definitions, traced_args = [], [], list(args)
     for number in argnums:
-        label = f"argument {number}"
         leaves, definition = flatten(args[number])
-        handles, where = _open_leaves(tape, leaves, label, args[number], inputs)
+        handles, where = _open_leaves(tape, leaves, f"argument {number}", args[number], inputs)
         if leaves and not allow_int and all(place is None for place in where):
             raise NotDifferentiableError(_integer_argument(number, leaves[0], f))
         places.append(where)
@@ -134,21 +133,20 @@ def run_traced(
         rest = [(label, leaf) for label in others for leaf in flatten(others[label])[0]]
         tape.overlapping = overlapping([(given.label, given.leaf) for given in inputs], rest)
     try:
-        with Releasing(tape), agreed_at_end(tape), Tracing(tape), InForce(policy):
-            out = run_function(f, traced_args, kwargs, tape)
-    except BaseException:
-        if tape.governor is not None:
-            tape.governor.close()  # what is stored elsewhere would stay as long as the error
-        raise
+        with Releasing(tape):
+            try:
+                with agreed_at_end(tape), Tracing(tape), InForce(policy):
+                    out = run_function(f, traced_args, kwargs, tape)
+            finally:
+                _end(tape)
     finally:
-        _end(tape)
         governor = released_governor(tape)
     return Traced(tape, inputs, places, definitions, out, governor)
 
 
 def _end(tape: Tape) -> None:
-    if tape.mode == CAPTURED:  # an error came in a marked step that was followed
-        tape.inner.shadow.over()  # type: ignore[union-attr]  # then there is one
+    if tape.mode == CAPTURED and tape.inner.shadow is not None:  # type: ignore[union-attr]
+        tape.inner.shadow.over()  # type: ignore[union-attr]  # an error came in a marked step that was followed
     tape.close()
 
 
