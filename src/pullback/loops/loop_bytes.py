@@ -4,7 +4,7 @@ step.
 A ``record`` here is a :class:`~pullback.loops.loop_record.LoopRecord` whose first step has run.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from attrs import evolve
 from pullback.choosing.agreement import GIVE_THE_SAME, agreed, least
 from pullback.loops.staged_step import StepTape
 from pullback.memory.in_force import planned
-from pullback.memory.ledger import Item, record_items, value_items
+from pullback.memory.ledger import Item, value_items
 from pullback.memory.reverse_sweep import Sweep
 from pullback.memory.store import ByReference
 from pullback.memory.working_bytes import BUFFER_BYTES, TAPE_BYTES, Needed, parts_of_keys
@@ -27,11 +27,13 @@ def first_step(record: Any) -> Any:
     """Step 0 of a loop that begins, on tracers. Where its policy says a number of bytes, loops in its steps will be
     told what they get."""
     record.waiting = [] if _in_program(record.chain.steps.enclosing) else None
+    record.others = _variable_bytes(record, ())
     chain, room, lenders = record.chain, record.policy.room, record.chain.store.ledger.lenders
     if room is not None and lenders and _follows(record):
-        from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+        from pullback.memory.lending import room_beside  # noqa: PLC0415 - for those who have several loops
 
-        chain.steps.lifetimes.asks = partial(make_room, chain.store.ledger, room, chain.steps.enclosing.records)
+        records = chain.steps.enclosing.records
+        chain.steps.lifetimes.asks = partial(room_beside, chain.store.ledger, room, records, record.others)
     if room is None or planned() is not None or record.agreement is not None:  # step 0 is not run once more there
         return chain.probe_first()
     from pullback.memory.nested_loops import Nest  # noqa: PLC0415 - for those who pass a number of bytes
@@ -42,6 +44,14 @@ def first_step(record: Any) -> Any:
     if lenders and _follows(record):
         chain.steps.nest.ledger = chain.store.ledger
     return chain.steps.nest.first_step(record)
+
+
+def _variable_bytes(record: Any, known: Collection[Any]) -> int:
+    """What variables of the program have, and nobody books: beside the buffers ``known``."""
+    tape = record.chain.steps.enclosing
+    if tape is None or tape.mode != REPLAYABLE:
+        return 0
+    return int(tape.governor.bytes_beside(known, len(tape.records)))
 
 
 def _places(record: Any) -> Any:
@@ -71,19 +81,16 @@ def begins(record: Any, schedule: Any) -> None:
 def go_forward(record: Any) -> int | None:
     """Carry out the forward part of the schedule of a loop; where all tapes are held, and nobody asks for the report,
     as save-all does, without its actions. The length."""
-    chain, machine, held = record.chain, record.machine, getattr(record.schedule, "held", "")
-    if not held or chain.store.ledger.heard or not isinstance(chain.store.tier(MEMORY), ByReference):
-        chain.go_forward(record.schedule, machine)
-        reached: int | None = machine.n
-        return reached
-    chain.verifier.looks_seldom()
-    kinds = ["tape"]
-    if held != "tapes":
-        kinds.append("state")
-        chain.store.entries["state", 0, MEMORY] = chain.snapshot(0)
-    n: int = chain.go_forward_saving(machine.n)
-    machine.hold_all(*kinds)
-    return n
+    chain, machine, schedule = record.chain, record.machine, record.schedule
+    held = getattr(schedule, "held", "") if machine.n is not None else getattr(schedule, "n_whole", 0)
+    if held and not chain.store.ledger.heard and isinstance(chain.store.tier(MEMORY), ByReference):
+        from pullback.memory.lending import goes_whole  # noqa: PLC0415 - for those who pass a number of bytes
+
+        if goes_whole(schedule, machine, chain):
+            return int(machine.n)
+    chain.go_forward(schedule, machine)
+    reached: int | None = machine.n
+    return reached
 
 
 def ended(record: Any, before: int) -> None:
@@ -107,7 +114,8 @@ def may_lend(record: Any, run: Any, chain: Any) -> None:
         from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
 
         told, tape = partial(_book_kept, run), record.chain.steps.enclosing
-        lender = Lender(run, chain, sizes_of(record), told, tape, *record.variables)
+        place = 0 if tape is None else len(tape.records) + 1
+        lender = Lender(run, chain, sizes_of(record), told, tape, record.variables, place)
         chain.store.ledger.lenders.append(lender)
 
 
@@ -177,7 +185,8 @@ def _lent(record: Any, policy: Any, n: int | None, ledger: Any, besides: int) ->
 
     before = ledger.total
     if forecast is not None:  # in a run step 0 has asked for itself
-        make_room(ledger, policy.room, record.chain.steps.enclosing.records, record.needed.asked)
+        made = record.needed.asked + record.others
+        make_room(ledger, policy.room, record.chain.steps.enclosing.records, made)
     freed: int = before - ledger.total
     freed += borrowed(ledger, policy, besides - freed, n, sizes_of(record), start_held=bool(record.chain.start))
     if planned() is None and forecast is None:
@@ -259,10 +268,8 @@ def bytes_besides(record: Any) -> int:
         if steps.enclosing is not None and steps.enclosing.mode == REPLAYABLE:
             begins = value_items([*record.chain.state, *record.chain.start, *(steps.xs or ())], "snapshot")
             known = {key for key, _, _ in (*captured, *begins)}
-            governor = steps.enclosing.governor
-            # What the body can reach stays, so its cotangent does not take its place.
-            record.variables = governor.alive(len(records)), governor.bytes_beside(known | record.kept, len(records))
-            held += governor.bytes_beside(known, len(records))
+            record.variables = steps.enclosing.governor.variables(known, record.kept, len(records))
+            held += _variable_bytes(record, known)
         record.working = working_bytes(record)
         record.besides = held + record.working + (record.needed.of_state if record.chain.start else 0)
     besides: int = record.besides
@@ -379,19 +386,6 @@ def waiting_items(record: Any, seeds: Sequence[Any], sweeps: Sequence[Sweep]) ->
     and those of the loop's results. In a step they are part of what the step needs while it runs."""
     if record.waiting is None or not record.chain.store.ledger.books:
         return []
-    items = value_items(_arrays(sweep.cts for sweep in sweeps), "cotangent")
-    if not items:
-        return []
-    others = (*record_items(record.chain.steps.enclosing.records), *value_items(_arrays(seeds), "cotangent"))
-    known = {key for key, _, _ in others}
-    return [item for item in items if item[0] not in known]
+    from pullback.memory.lending import cotangent_items  # noqa: PLC0415 - where somebody hears of it
 
-
-def _arrays(cts: Iterable[Any]) -> Iterator[Any]:
-    """The cotangents in lists of them; those of an operation with several outputs are one list. One number that stands
-    for all of an array, as a sum sends it, takes nothing."""
-    for each in cts:
-        if type(each) in (list, tuple):
-            yield from _arrays(each)
-        elif any(getattr(each, "strides", ())):
-            yield each
+    return cotangent_items((sweep.cts for sweep in sweeps), record.chain.steps.enclosing.records, seeds)

@@ -3,6 +3,7 @@ tapes."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from math import inf
 from typing import Any
 
 from attrs import define, field
@@ -102,13 +103,14 @@ class LoopChain(Storing):
         self.rests()
         self.looks_back, self.lookback = False, None
 
-    def go_forward_saving(self, n: int | None) -> int:
-        """The forward part of save-all, in which every step is recorded and kept, without its actions. The length."""
+    def go_forward_saving(self, n: int | None, most: float = inf) -> int:
+        """The forward part of save-all, in which every step is recorded and kept, without its actions. The length; of a
+        loop of unknown length no more than the first ``most`` steps."""
         self.runs()
         k = 0 if n is None else n
         if n is not None:
             keep(self, 0, n)
-        while n is None and (k == 0 or self.goes_on(k)):  # the first step has been asked for
+        while n is None and k < most and (k == 0 or self.goes_on(k)):  # the first step has been asked for
             self.store.put_tapes(k, MEMORY, [self.on_tracers(k)])
             k += 1
         self.rests()

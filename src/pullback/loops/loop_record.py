@@ -39,7 +39,7 @@ from pullback.loops.staged_step import Pass
 from pullback.memory.in_force import MEASURED, RESUMED, agreement_in_force, planned, recorded, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.reverse_sweep import Sweep, innermost_of
-from pullback.memory.working_bytes import Lifetimes, Needed
+from pullback.memory.working_bytes import Lifetimes, Needed, Variables
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.tape import REPLAYABLE
@@ -96,10 +96,11 @@ class LoopRecord:
     carry's, those of the captured values, of ``xs`` and of the stacked outputs."""
     waiting: list[Item] | None = field(default=None, init=False)
     """The cotangents that wait for values from before the loop, as a plan knows them; None for a loop in a step."""
-    variables: tuple[dict[int, int], int] = field(default=({}, 0), init=False)
-    """What variables of the program had when it began: by id, and of the bytes ``besides``."""
+    variables: Variables | None = field(default=None, init=False)
+    """What variables of the program had when it began."""
     booked: list[Item] = field(factory=list, init=False)
     """What another reverse pass would begin from."""
+    others: int = field(default=0, init=False)  # what variables of the program had when step 0 began
     besides: int | None = field(default=None, init=False)
     """Bytes that are held beside snapshots and tapes, as known when the schedule is made."""
     working: int = field(default=0, init=False)

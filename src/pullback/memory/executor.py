@@ -75,9 +75,9 @@ def run_forward(schedule: Any, machine: Machine, chain: Chain) -> None:
     if machine.n is not None and _takes_numbers(schedule, chain):
         _by_numbers(schedule, machine, chain, EndForward)
         return
-    if chain_end(chain, machine) is not None:  # a loop of unknown length that ends before its first step
-        schedule.finalize(0)
-        machine.finalize(0)
+    if chain_end(chain, machine) is not None:  # a loop of unknown length that ends before the next step
+        schedule.finalize(machine.cursor)
+        machine.finalize(machine.cursor)
     for action in schedule:
         reached = carry_out(action, machine, chain)
         if reached is not None:  # the loop ended inside an Advance

@@ -5,17 +5,20 @@ The reverse pass comes to the later loop first, and when it comes to the earlier
 up a tape costs one forward step, and giving up a snapshot the steps between it and the one before.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from attrs import define, field
 
 from pullback.choosing.agreement import agreed
 from pullback.memory.executor import carry_out
+from pullback.memory.ledger import Item, record_items, value_items
+from pullback.memory.working_bytes import Variables
 from pullback.optimal_schedules.unified import forward_steps
-from pullback.rules.forms import FORMS
-from pullback.scheduling.actions import MEMORY, Delete, Save
+from pullback.scheduling.actions import MEMORY, Delete, Kind, Save
+from pullback.scheduling.machine import Machine
 from pullback.words.errors import BudgetError
 
 PARTS: Final = 8
@@ -54,14 +57,12 @@ class Lender:
     """A function that is called when something has been let go of."""
     tape: Any = None
     """The tape of the program which the loop stands in."""
-    alive: dict[int, int] = field(factory=dict)
-    """The bytes of values from before it that variables had when it began, by their ids."""
-    variable_bytes: int = 0
-    """The bytes of what its schedule leaves free that these have and nobody else held."""
+    variables: Variables | None = None
+    """What variables of the program had when it began."""
+    place: int = 0
+    """The first record after it."""
     reserved_first: int = field(init=False)
     """What its schedule left free when its forward pass was over."""
-    place: int = field(init=False)
-    """The place of its record on the tape."""
     waiting: int = field(default=0, init=False)
     """What cotangents of these take at most while it is reversed."""
     snapshots: list[int] = field(init=False)
@@ -105,7 +106,6 @@ class Lender:
         self.own = self.chain.store.ledger.total - policy.begun
         self.outside = self._outside() - self.own
         self.reserved_first = int(self.run.schedule.policy.reserved)
-        self.place = 0 if self.tape is None else len(self.tape.records)
 
     def _steps(self, stop: int, count: int) -> int:
         """What is run where ``count`` snapshots and the tapes from ``stop`` on are left."""
@@ -148,7 +148,8 @@ class Lender:
         if self.tape is not None and self.tape.repeatable:  # what records hold stays for the next reverse pass
             active = getattr(getattr(self.tape, "governor", None), "active", None)  # what is under way is no part of it
             records = self.tape.records if active is None else self.tape.records[: active.cuts[0]]
-            held += sum(ledger.plain_bytes(records).values())
+            left = {} if self.variables is None else self.variables.left(records_stay=True)  # left free already
+            held += sum(n for key, n, _ in record_items(records) if key not in ledger.held and key not in left)
         return int(held)
 
     @property
@@ -159,8 +160,16 @@ class Lender:
         more = self._outside() - self.outside
         if self.tape is not None and self.tape.repeatable:
             more = beyond_result(more, self.sizes["state_bytes"])
-        # Of a variable that nobody else holds the cotangent takes the place of its value, which is needed no more.
-        return self.reserved_first + more + max(0, self.waiting - self.variable_bytes)
+        return self.reserved_first + more + self._waiting_beside()
+
+    def _waiting_beside(self) -> int:
+        """What waiting cotangents take beyond what is left free: that of a variable which nobody else holds takes the
+        place of its value, which is needed no more."""
+        if not self.waiting or self.variables is None:
+            return 0
+        stays = self.tape is not None and self.tape.repeatable
+        gone = sum(n for _, n, _ in self.variables.buffers) - sum(self.variables.left(stays).values())
+        return max(0, self.waiting - gone)
 
     @property
     def takes(self) -> int:
@@ -179,12 +188,14 @@ class Lender:
 
     def foresees(self) -> None:
         """The reverse pass begins: records after it tell which cotangents will wait, and it gives way to them now."""
-        if self.alive:
-            after = (record for record in self.tape.records[self.place + 1 :] if record is not None)
-            read = {ident for record in after for ident in FORMS[record[0]].ids(record)}
-            self.waiting = sum(nbytes for ident, nbytes in self.alive.items() if ident in read)
-            if self.waiting > self.variable_bytes:
-                self.returns()
+        self.counts_waiting()
+        if self._waiting_beside():
+            self.returns()
+
+    def counts_waiting(self) -> None:
+        """The trace has ended: what cotangents will take that wait while it is reversed."""
+        if self.variables is not None:
+            self.waiting = self.variables.waiting(self.tape.records[self.place :])
 
     def returns(self) -> None:
         """The reverse pass comes to it: what others hold by now is left free, and what it holds gives way to that."""
@@ -231,6 +242,43 @@ def held_now(ledger: Any, tape: Any) -> int:
     return int(ledger.total + sum(ledger.plain_bytes(() if tape is None else tape.records).values()))
 
 
+def cotangent_items(cts: Iterable[Any], records: Iterable[Any], others: Iterable[Any] = ()) -> list[Item]:
+    """The cotangents in lists of them, for booking: without what records hold, and without ``others``."""
+    items = value_items(_arrays(cts), "cotangent")
+    if not items:
+        return []
+    known = {key for key, _, _ in (*record_items(records), *value_items(_arrays(others), "cotangent"))}
+    return [item for item in items if item[0] not in known]
+
+
+def _arrays(cts: Iterable[Any]) -> Iterator[Any]:
+    """The cotangents in lists of them; those of an operation with several outputs are one list. One number that stands
+    for all of an array, as a sum sends it, takes nothing."""
+    for each in cts:
+        if type(each) in (list, tuple):
+            yield from _arrays(each)
+        elif any(getattr(each, "strides", ())):
+            yield each
+
+
+def goes_whole(schedule: Any, machine: Machine, chain: Any) -> bool:
+    """Whether all steps of a loop have been recorded and kept, as save-all does it. One of unknown length goes so until
+    something has to give way: then its schedule is where it would be if it had gone by it."""
+    n, n_whole = machine.n, schedule.n_whole
+    chain.verifier.looks_seldom()
+    kinds: list[Kind] = ["tape"] if schedule.held == "tapes" else ["tape", "state"]
+    if "state" in kinds:
+        chain.store.entries["state", 0, MEMORY] = chain.snapshot(0)
+    reached: int = chain.go_forward_saving(n, n_whole)
+    if n is not None or reached < n_whole:
+        machine.n = machine.r = reached
+        machine.hold_all(*kinds)
+        return True
+    for action in islice(schedule, 1 + 2 * n_whole):  # x_0, and each step recorded and kept
+        machine.apply(action)
+    return False
+
+
 def gives(lender: Lender) -> bool:
     """Whether it can do with fewer bytes than it holds."""
     return lender.level < len(lender.levels) - 1
@@ -269,18 +317,25 @@ def borrowed(ledger: Any, policy: Any, besides: int, n: int | None, sizes: dict[
 
 def make_room(ledger: Any, limit: int, records: Sequence[Any], made: int) -> float:
     """What step 0 of a loop may make, whose arrays may take ``made`` bytes so far: where that is more than is free,
-    earlier loops give up their tapes, and then all but where they begin."""
-    for every in (False, True):
+    earlier loops give up what costs the fewest steps."""
+    while True:
         free = int(limit - ledger.total - sum(ledger.plain_bytes(records).values()))
         if made <= free:
             return free
-        for lender in ledger.lenders:
-            last = lender.levels[-1].first
-            no_tapes = next(k for k, level in enumerate(lender.levels) if level.first == last)
-            wanted = len(lender.levels) - 1 if every else no_tapes
-            if wanted > lender.level:
-                lender.give(wanted)
-    return float("inf")
+        lender = cheapest(ledger)
+        if lender is None:
+            return float("inf")
+        lender.give(lender.level + 1)
+
+
+def room_beside(ledger: Any, limit: int, records: Sequence[Any], others: int, made: int) -> float:
+    """The same where variables of the program have ``others`` besides."""
+    return make_room(ledger, limit, records, made + others) - others
+
+
+def cheapest(ledger: Any) -> Lender | None:
+    """The loop that gives up bytes at the fewest steps each; None where none can."""
+    return min(filter(gives, ledger.lenders), key=per_byte, default=None)
 
 
 def give_all(ledger: Any) -> int:

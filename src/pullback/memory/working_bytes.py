@@ -6,7 +6,7 @@ it goes, and the records say which cotangents live at once.
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from weakref import ref
 
 import numpy as np
@@ -32,6 +32,7 @@ STAGING_FACTOR = 4
 """Making the functions of a step takes at most so many times all that the step computes."""
 
 
+NONE: Final[Mapping[int, int]] = {}
 BESIDE = 3
 """Arrays as large as the one that is made which may be there with it: what enters, and what a rule makes."""
 
@@ -117,21 +118,26 @@ class Lifetimes:
             peak = max(peak, live)
         return peak
 
-    def reverse_bytes(self, records: Sequence[Any], first: int, stop: int, seeds: Collection[int]) -> int:
+    def reverse_bytes(
+        self, records: Sequence[Any], first: int, stop: int, seeds: Collection[int], freed: Mapping[int, int] = NONE
+    ) -> int:
         """The most bytes that the cotangents of the records ``first .. stop-1`` take at once, with what their rules
-        make on the way; ``seeds`` are the ids of what the step hands on."""
-        sizes, live, peak = self.sizes, dict[int, int](), 0
+        make on the way, and less what has been let go of by then: ``freed`` with each record. ``seeds`` are the ids of
+        what the step hands on."""
+        sizes, live, peak, gone = self.sizes, dict[int, int](), 0, 0
         live = {ident: sizes.get(ident, 0) for ident in seeds}
         for ident in range(stop - 1, first - 1, -1):
             record = records[ident]
             if record is None or ident not in live:
+                gone += freed.get(ident, 0)
                 continue
             ids = _ids(record)
             known = [sizes.setdefault(i, live[ident]) for i in ids]
             new = {i: nbytes for i, nbytes in zip(ids, known, strict=True) if i not in live}
             added = max(0, len(ids) - len(new) - (len(ids) > 1))  # another lies beside a cotangent first
             temporary = (on_the_way(record)[1] + added) * max((live[ident], *known))
-            peak = max(peak, sum(live.values()) + sum(new.values()) + int(temporary))
+            peak = max(peak, sum(live.values()) + sum(new.values()) + int(temporary) - gone)
+            gone += freed.get(ident, 0)
             del live[ident]
             live |= new
         return peak
@@ -141,17 +147,31 @@ class Lifetimes:
         """What it takes at most to make all values once more and to pull them back, beside cotangents of all."""
         return self.made + sum(self.sizes.values()) + BESIDE * max(self.sizes.values(), default=0)
 
-    def needed(self, records: Sequence[Any], first: int, seeds: Collection[int] | None = None) -> "Needed":
+    def needed(
+        self, records: Sequence[Any], first: int, seeds: Collection[int] | None = None, freed: Mapping[int, int] = NONE
+    ) -> "Needed":
         """What the steps need that have made the records from ``first`` on; ``seeds`` are the ids of what they hand on,
-        if not those of the handles that are there."""
+        if not those of the handles that are there; ``freed`` is let go of with each record."""
         if seeds is None:
             seeds = {handle._id for handle in map(_call, self.watched.values()) if handle is not None}
         held = {key for key, _, _ in record_items(records[first:])}
         forward = self.forward_bytes(held, records)
-        back = self.reverse_bytes(records, first, len(records), {ident for ident in seeds if ident is not None})
+        back = self.reverse_bytes(records, first, len(records), {ident for ident in seeds if ident is not None}, freed)
         self.watched.clear()
         self.lies_in.clear()
         return Needed(forward, back, self.made, len(records) - first, asked=self.asked)
+
+
+def freed_by(records: Sequence[Any], first: int, stays: Collection[Hashable]) -> dict[int, int]:
+    """What the reverse lets go of with each of the records from ``first`` on, where no other reverse will come: the
+    last of those that hold an array, unless it is among ``stays``."""
+    held = {key for key, _, _ in record_items(records[:first])}.union(stays)
+    found: dict[int, int] = {}
+    for ident in range(first, len(records)):
+        items = [item for item in record_items(records[ident : ident + 1]) if item[0] not in held]
+        held.update(key for key, _, _ in items)
+        found[ident] = sum(nbytes for _, nbytes, _ in items)
+    return found
 
 
 def parts_of_keys(records: Sequence[Any]) -> dict[int, int]:
@@ -172,6 +192,27 @@ def parts_of_keys(records: Sequence[Any]) -> dict[int, int]:
                 if id(buffer) not in held:
                     found[id(buffer)] = buffer.nbytes
     return found
+
+
+@frozen
+class Variables:
+    """What variables of the program had when a loop began, of values from before it."""
+
+    ids: Mapping[int, int] = field(factory=dict)
+    """Bytes by the ids of these values."""
+    buffers: Sequence[tuple[Any, int, bool]] = ()
+    """A reference, the bytes, and whether others can reach it: of each array that nobody has booked."""
+
+    def left(self, records_stay: bool) -> dict[int, int]:
+        """Bytes by the ``id`` of those that are there when the reverse comes to the loop: which others can reach, and
+        which records hold, where these stay."""
+        there = ((reference(), nbytes) for reference, nbytes, stays in self.buffers if stays or records_stay)
+        return {id(buffer): nbytes for buffer, nbytes in there if buffer is not None}
+
+    def waiting(self, records: Iterable[Any]) -> int:
+        """What the cotangents of these values take that ``records`` after the loop will have sent."""
+        read = {ident for record in records if record is not None for ident in FORMS[record[0]].ids(record)}
+        return sum(nbytes for ident, nbytes in self.ids.items() if ident in read)
 
 
 @frozen

@@ -9,6 +9,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.memory.ledger import nbytes_of, record_items
+from pullback.memory.working_bytes import Variables
 from pullback.recording.handles import plain_value, root_of
 from pullback.words.specs import buffer_of
 
@@ -46,17 +47,27 @@ class Cutter:
         self.produced = 0
         return True
 
-    def alive(self, before: int) -> dict[int, int]:
-        """The bytes of what handles stand for that was made before record ``before``, by id."""
+    def variables(
+        self, governor: Any, held: Collection[Hashable], stays: Collection[Hashable], before: int
+    ) -> Variables:
+        """What handles have that were made before record ``before``; of buffers beside those of :meth:`bytes_beside`,
+        others can reach ``stays``."""
         handles = (reference() for reference in list(self.watched.values()))
         ours = (h for h in handles if h is not None and h._id is not None and h._id < before)
-        return {h._id: nbytes_of(plain_value(h._value)) for h in ours}
+        buffers = self._buffers(governor, held, before)
+        return Variables(
+            {h._id: nbytes_of(plain_value(h._value)) for h in ours},
+            [(ref(buffer), buffer.nbytes, key in stays) for key, buffer in buffers.items()],
+        )
 
     def bytes_beside(self, governor: Any, held: Collection[Hashable], before: int) -> int:
         """What handles have that were made before record ``before``, beside the buffers ``held``, those that are booked
         and those of the records: variables of the program that no pullback reads."""
+        return sum(buffer.nbytes for buffer in self._buffers(governor, held, before).values())
+
+    def _buffers(self, governor: Any, held: Collection[Hashable], before: int) -> dict[Hashable, Any]:
         tape, ledger = governor.tape, governor.ledger
-        found: dict[Hashable, int] = {}
+        found: dict[Hashable, Any] = {}
         for reference in list(self.watched.values()):
             handle = reference()
             if handle is None or root_of(handle) is not handle:
@@ -66,6 +77,6 @@ class Cutter:
             value = plain_value(handle._value)
             if isinstance(value, np.ndarray):
                 buffer = buffer_of(value)
-                found[id(buffer)] = buffer.nbytes
+                found[id(buffer)] = buffer
         others = {*held, *ledger.held, *(key for key, _, _ in record_items(tape.records))} if found else ()
-        return sum(nbytes for key, nbytes in found.items() if key not in others)
+        return {key: buffer for key, buffer in found.items() if key not in others}

@@ -133,9 +133,10 @@ def will_draw(chain: Any) -> None:
     if governor.between_marks:
         governor.lifetimes.asks = partial(_room_for, chain, policy.room)
     elif ledger.lenders and chain.tape.captures is None:
-        from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+        from pullback.memory.lending import room_beside  # noqa: PLC0415 - for those who have several loops
 
-        chain.tape.governor.lifetimes.asks = partial(make_room, ledger, policy.room, chain.tape.records)
+        records, others = chain.tape.records, governor.bytes_beside((), len(chain.tape.records))
+        governor.lifetimes.asks = partial(room_beside, ledger, policy.room, records, others)
 
 
 def keep_initial(chain: Any) -> None:
@@ -150,14 +151,20 @@ def keep_initial(chain: Any) -> None:
 def _room_for(chain: Any, limit: int, asked: int) -> float:
     """``Lifetimes.asks`` of the first steps of a stretch after loops: these give up what they can where more is there
     at once than is free."""
-    from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
+    from pullback.memory.lending import held_now, make_room  # noqa: PLC0415 - for those who have several loops
 
-    lifetimes, ledger, records = chain.tape.governor.lifetimes, chain.ledger, chain.tape.records
+    governor, ledger, records = chain.tape.governor, chain.ledger, chain.tape.records
+    lifetimes = governor.lifetimes
     held = {key for key, _, _ in record_items(records)}
     live = {key: nbytes for key, nbytes in lifetimes.lies_in.values() if key not in held and key not in ledger.held}
-    needed = sum(live.values()) + BESIDE * max(live.values(), default=0)
-    needed += needed // SPARE
-    left: float = max(0, make_room(ledger, limit, records, needed) - needed)
+    there = sum(live.values()) + governor.bytes_beside((), chain.cuts[0])
+    largest = max(live.values(), default=0)
+    needed = (there + BESIDE * largest) * (SPARE + 1) // SPARE
+    room = make_room(ledger, limit, records, needed)
+    if room == float("inf"):  # nothing can be given up: more is there than allowed, or will be
+        governor.floor = max(governor.floor, there + largest + held_now(ledger, chain.tape))
+        return asked
+    left: float = room - needed
     return asked + left
 
 
@@ -168,17 +175,35 @@ def anew(chain: Any, *, again: bool = False) -> None:
         chain.schedule = chain.policy.measuring(chain.n, chain.gauge)
         return
     if again and chain.working is not None:
-        from pullback.memory.lending import beyond_result, held_now  # noqa: PLC0415 - for those who pass such a number
+        from pullback.memory.lending import cotangent_items, held_now  # noqa: PLC0415 - for those who pass a number
 
-        policy, sizes = chain.governing, chain.sizes
-        more = held_now(chain.ledger, chain.tape) - policy.reserved + chain.working
-        besides = policy.reserved + beyond_result(more, sizes["state_bytes"])
-        least = policy.reserving(0, start_held=chain.repeatable).least(chain.n, **sizes)
-        besides = min(besides, policy.max_bytes - least)  # whether there is room was asked before
+        policy = chain.governing
+        waiting = cotangent_items((one.cts[: chain.cuts[0]] for one in chain.sweeps), chain.tape.records)
+        held = held_now(chain.ledger, chain.tape) + sum(nbytes for _, nbytes, _ in waiting)
+        besides = min(_besides_again(chain, held), policy.max_bytes - _least_beside(chain))  # there is room: see below
         if chain.agreed:
             [besides] = agreed(chain.tape.agreement, told_of(chain), (besides,))
         chain.governing = chain.governing.reserving(besides, start_held=chain.repeatable)
     chain.schedule = chain.governing.schedule(chain.n, **chain.sizes)
+
+
+def least_again(chain: Any, held: int) -> int:
+    """The bytes that another reverse pass through the steps can do with, where so many are held by all that such passes
+    begin with and by cotangents that wait; 0 where no number of bytes is the limit, or ranks have to agree."""
+    if chain.working is None or chain.agreed:
+        return 0
+    return _besides_again(chain, held) + _least_beside(chain)
+
+
+def _besides_again(chain: Any, held: int) -> int:
+    from pullback.memory.lending import beyond_result  # noqa: PLC0415 - for those who pass a number of bytes
+
+    reserved: int = chain.governing.reserved
+    return reserved + beyond_result(held - reserved + chain.working, chain.sizes["state_bytes"])
+
+
+def _least_beside(chain: Any) -> int:
+    return int(chain.governing.reserving(0, start_held=chain.repeatable).least(chain.n, **chain.sizes))
 
 
 def _constant(chain: Any, newest: int) -> set[int]:
@@ -259,6 +284,7 @@ def draw(chain: Any) -> None:
     working += sum(nbytes for _, nbytes, _ in shared) + _books_to_come(chain, newest)
     besides += working + _constants_to_come(chain, newest)
     besides += governor.bytes_beside(known | {key for key, _, _ in state}, first)
+    chain.variables = governor.variables(known | {key for key, _, _ in state}, (), first)
     if chain.policy.counts_bytes:
         chain.sizes = needed.with_records(chain.sizes, max(1, len(cuts) - 1))
     extra, seen = needed.staging_bytes, seen + needed.forward
@@ -356,4 +382,5 @@ def lend(chain: Any) -> None:
     if lends and chain.schedule.n == chain.n and ("state", 0, MEMORY) in chain.store.entries:
         from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
 
-        chain.ledger.lenders.append(Lender(chain, chain, chain.sizes, tape=chain.tape))
+        place = len(chain.tape.records)
+        chain.ledger.lenders.append(Lender(chain, chain, chain.sizes, bool, chain.tape, chain.variables, place))

@@ -8,8 +8,8 @@ from typing import Any
 from pullback.exact_budget.foreseen import WatchedRecords
 from pullback.memory.executor import carry_out, run_forward
 from pullback.memory.ledger import mib, record_items, value_items
-from pullback.memory.working_bytes import Lifetimes
-from pullback.plain_programs.first_steps import anew
+from pullback.memory.working_bytes import Lifetimes, freed_by
+from pullback.plain_programs.first_steps import anew, least_again
 from pullback.plain_programs.stored_tapes import TapeInPlace, all_taken_back, release_tapes
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import RECORDING, Tape
@@ -232,9 +232,10 @@ def require_held(governor: Any, watched: Lifetimes | None) -> None:
 
 def require_floor(governor: Any) -> None:
     """The trace has ended. Raises :class:`BudgetError` where code that became save-all needs more than there is."""
-    lenders = governor.ledger.lenders if governor.repeatable else ()
+    for lender in governor.ledger.lenders:
+        lender.counts_waiting()
     again = _again(governor) if governor.repeatable else 0
-    floor = max([governor.floor, again, *(lender.least for lender in lenders)])
+    floor = max([governor.floor, again, *(lender.least for lender in governor.ledger.lenders)])
     if floor > governor.policy.room:
         raise BudgetError(
             f"{governor.policy!r} is too little for the code around the loops: what is held when it is reversed, and "
@@ -246,17 +247,25 @@ def require_floor(governor: Any) -> None:
 def _again(governor: Any) -> int:
     """What another reverse pass takes at least: beside each loop is held what all of them begin with, and what the
     records hold that are no steps."""
-    records = list(governor.tape.records)
-    for chain in reversed(governor.chains):
-        if chain.replays:
-            del records[chain.cuts[0] : chain.cuts[-1]]
-    loops = [record[2] for record in records if record is not None and FORMS[record[0]].steps]
-    initial = [chain.snapshots.initial for chain in governor.chains if chain.replays]
-    begins = [item for loop in loops for item in loop.booked]
-    begins += [item for snapshot in initial if snapshot is not None for item in snapshot.items]
+    every = governor.tape.records
+    records, chains = list(every), [chain for chain in governor.chains if chain.replays]
+    for chain in reversed(chains):
+        records[chain.cuts[0] : chain.cuts[-1]] = [None] * (chain.cuts[-1] - chain.cuts[0])
+    loops = {
+        place: record[2] for place, record in enumerate(records) if record is not None and FORMS[record[0]].steps
+    }
+    begins = [item for loop in loops.values() for item in loop.booked]
+    begins += [item for chain in chains if chain.snapshots.initial for item in chain.snapshots.initial.items]
     kept = {key: nbytes for key, nbytes, _ in (*begins, *value_items(governor.constants.values(), "constant"))}
     held = sum(kept.values()) + sum(n for key, n, _ in record_items(records) if key not in kept)
-    return max((loop.least_again(held) for loop in loops), default=0)
+    again = [loop.least_again(held + _waiting(loop, every[place + 1 :])) for place, loop in loops.items()]
+    again += [least_again(chain, held + _waiting(chain, every[chain.cuts[-1] :])) for chain in chains]
+    return max(again, default=0)
+
+
+def _waiting(steps: Any, after: Any) -> int:
+    """What cotangents take that wait while steps are reversed, since the records ``after`` read what they stand for."""
+    return 0 if steps.variables is None else steps.variables.waiting(after)
 
 
 def _least(chain: Any) -> int:
@@ -267,8 +276,12 @@ def _least(chain: Any) -> int:
     lifetimes, records, ledger = chain.tape.governor.lifetimes, chain.tape.records, chain.ledger
     if lifetimes is None:
         return 0
+    freed: dict[int, int] = {}
+    if not chain.repeatable:
+        loops = [record[2] for record in records if record is not None and FORMS[record[0]].steps]
+        freed = freed_by(records, chain.cuts[0], {*ledger.held, *(key for loop in loops for key in loop.kept)})
     watched, lies_in = dict(lifetimes.watched), dict(lifetimes.lies_in)
-    needed = lifetimes.needed(records, chain.cuts[0]).back
+    needed = lifetimes.needed(records, chain.cuts[0], freed=freed).back
     lifetimes.watched, lifetimes.lies_in = watched, lies_in  # the schedule of its steps may follow from these
     make_room(ledger, chain.policy.room, records, needed)
     least: int = needed + ledger.total + sum(ledger.plain_bytes(records).values())

@@ -57,6 +57,7 @@ class PlainChain:
     known: set[Any] = field(factory=set)  # the buffers from before the steps that all of them read
     drawn_at: int = -1  # the newest step when the schedule was drawn
     working: int | None = None  # what is held while the steps run and by them alone, under a policy that counts bytes
+    variables: Any = None  # what variables of the program have from before the steps
     freed: int = 0  # bytes that loops before it have given up since
     books: tuple[int, int] = (0, 64)  # what the schedule has been told of them, and the step after which it hears more
     ended: bool = False
@@ -354,14 +355,14 @@ class PlainChain:
         """Reverse all steps for each seed; a second time from the initial state."""
         if not self.cuts or self.cuts[0] == self.cuts[-1]:
             return
-        if not self.fresh:
-            self._restart()
-        self.fresh, self.ledger.most_books = False, self.ledger.book_bytes
-        self.ledger.returns_to(self, self.tape.agreement if self.agreed else None, lambda: told_of(self))
         self.sweeps = [
             Sweep(each.cts, owned=each.owned, outer=each.outer, frees=True, masks=each.masks, told=each.told)
             for each in sweeps
         ]
+        if not self.fresh:
+            self._restart()
+        self.fresh, self.ledger.most_books = False, self.ledger.book_bytes
+        self.ledger.returns_to(self, self.tape.agreement if self.agreed else None, lambda: told_of(self))
         try:
             run_back(self)
         except ScheduleError as error:

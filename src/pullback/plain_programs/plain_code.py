@@ -15,7 +15,7 @@ from pullback.exact_budget.foreseen import Seen, seen
 from pullback.memory.in_force import recorded
 from pullback.memory.ledger import Ledger, nbytes_of, value_items
 from pullback.memory.reverse_sweep import Sweep, sweep
-from pullback.memory.working_bytes import Lifetimes
+from pullback.memory.working_bytes import Lifetimes, Variables
 from pullback.plain_programs.chains import PROGRAM, chain_for
 from pullback.plain_programs.cutter import Cutter
 from pullback.plain_programs.other_ends import (
@@ -175,9 +175,9 @@ class PlainCode(Governor):
         """What variables of the program have from before a record, and nobody else holds."""
         return self.cutter.bytes_beside(self, held, before) if self.cutter and self.counts else 0
 
-    def alive(self, before: int) -> dict[int, int]:
-        """The bytes of what variables of the program have from before a record, by id."""
-        return self.cutter.alive(before) if self.cutter and self.counts else {}
+    def variables(self, held: Collection[Hashable], stays: Collection[Hashable], before: int) -> Variables | None:
+        """The same one by one; others can reach the buffers ``stays``."""
+        return self.cutter.variables(self, held, stays, before) if self.cutter and self.counts else None
 
     def activated(self, handle: Any) -> None:
         """A handle stands for another value."""

@@ -134,7 +134,9 @@ class Budget(MemoryPolicy):
         if n is None:
             growing = Growing(self._units(state_bytes, tape_bytes))
             larger = lambda freed=0, **sizes: growing.larger(self.larger(freed, **sizes))  # noqa: E731
-            return Schedule(growing.sweep(), None, policy=self, finish=growing.finish, larger=larger)
+            return Schedule(
+                growing.sweep(), None, policy=self, finish=growing.finish, larger=larger, n_whole=growing.n_whole
+            )
         all_bytes, snapshot = n * tape_bytes, 0 if self.start_held else state_bytes
         lends = self.begun is not None and snapshot < all_bytes <= self.max_bytes - self.reserved - snapshot
         splits = self.splits(n, state_bytes, tape_bytes)

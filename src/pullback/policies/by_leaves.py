@@ -70,6 +70,10 @@ def _back(begin: int, stop: int, first: int, snapshots: list[int], splits: Plan)
             first = yield from _leaf(start, stop, snapshots, splits, stored=True)
 
 
+MANY = 256
+"""As many steps of a loop of unknown length as may go as under save-all before anything has to give way."""
+
+
 @define
 class Growing:
     """A loop of unknown length, by :mod:`pullback.optimal_schedules.unknown_length`: its sweep, which never ends, and
@@ -86,6 +90,13 @@ class Growing:
     def larger(self, units: Units) -> None:
         """Steps are larger than they were thought to be: between two actions of the sweep."""
         self.units, self.rule = units, None
+
+    @property
+    def n_whole(self) -> int:
+        """The steps that are recorded and kept first, after x_0, before anything gives way and anything else is saved;
+        0 where they are few, since the states of such steps are compared seldom when they run again."""
+        n = min(self.units.leaf(0), self.units.leaf(1) - 1)
+        return n if n >= MANY else 0
 
     @property
     def due(self) -> int:

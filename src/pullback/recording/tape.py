@@ -93,9 +93,9 @@ class Governor(Protocol):
         """What variables of the program have from before a record, beside the buffers ``held``."""
         return 0
 
-    def alive(self, before: int) -> dict[int, int]:  # noqa: ARG002 - as above
-        """The bytes of what variables of the program have from before a record, by id."""
-        return {}
+    def variables(self, held: Any, stays: Any, before: int) -> Any:  # noqa: ARG002 - as above
+        """The same one by one (``memory.working_bytes.Variables``); others can reach the buffers ``stays``."""
+        return None
 
     def returned(self, name: str, handle: Any) -> None:
         """A NumPy function that is made of several primitives has returned what the handle stands for."""

@@ -58,7 +58,7 @@ class Schedule:
     [Record(0), EndForward(), Reverse(0), EndReverse()]
     """
 
-    __slots__ = ("_actions", "_finish", "_last", "_swept", "held", "larger", "n", "policy", "repeats")
+    __slots__ = ("_actions", "_finish", "_last", "_swept", "held", "larger", "n", "n_whole", "policy", "repeats")
 
     def __init__(
         self,
@@ -70,8 +70,9 @@ class Schedule:
         repeats: bool = False,
         held: str = "",
         larger: Callable[..., None] | None = None,
+        n_whole: int = 0,
     ) -> None:
-        self.n, self.larger = n, larger
+        self.n, self.larger, self.n_whole = n, larger, n_whole
         self.policy = policy
         self.repeats, self.held = repeats, held
         self._actions = actions

@@ -1,0 +1,57 @@
+"""A ``Budget`` over drawn programs that read arrays from before their loops after them (``reading_programs``)."""
+
+import numpy as np
+import pytest
+from tests.promises.reading_programs import Reading, drawn, fault_of, peak_of
+
+import pullback as pb
+
+FOUND = (  # each took more than its bytes before it was mended
+    Reading(10_000, ((20, "fori", 60, 0, 0),), repeats=False, share=0.1),  # variables from before were not counted
+    Reading(10_000, ((10, "iterator", 30, 0, 0),), repeats=True, share=0.1),  # nor what waits in a later pull
+    Reading(10_000, ((0, "while", 8, 3, 2), (3, "fori", 20, 1, 3), (3, "steps", 3, 4, 3)), repeats=False, share=0.0),
+)
+
+
+@pytest.mark.parametrize("reading", FOUND, ids=str)
+def test_what_was_found(reading):
+    assert fault_of(reading) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(500))
+def test_drawn_programs(seed):
+    assert fault_of(drawn(seed)) == ""
+
+
+def test_code_after_a_loop_takes_what_it_needs_and_no_more():
+    """More bytes run fewer steps, and the peak is that of the bytes."""
+    x = np.linspace(0.1, 1.0, 20_000)
+
+    def f(x):
+        ws = [x * (1 + 0.01 * k) for k in range(20)]
+        u = pb.fori_loop(0, 100, lambda _, u: u + 0.01 * np.sin(u) * ws[0], x)
+        return np.sum(u * u) + sum(np.sum(w * w * u) for w in ws)
+
+    found = []
+    for n_arrays in (76, 90, 110, 150):
+        policy = pb.Budget(n_arrays * x.nbytes)
+        pb.grad(f, policy=policy)(x)
+        assert peak_of(lambda policy=policy: pb.grad(f, policy=policy)(x))[1] <= n_arrays * x.nbytes
+        _, pull = pb.vjp(f, x, policy=policy)
+        pull(1.0)
+        found.append(pull.report.n_forward)
+    assert found == sorted(found, reverse=True), found
+
+
+@pytest.mark.parametrize("n", [1, 30, 400])
+def test_a_while_loop_with_room_for_a_part_has_the_bits_of_save_all(n):
+    x = np.linspace(0.2, 0.9, 10_000)
+
+    def f(x):
+        u, _ = pb.while_loop(lambda s: s[1] < n, lambda s: (s[0] - 0.01 * np.sin(s[0]), s[1] + 1), (x, 0))
+        return np.sum(u * u)
+
+    wanted = pb.grad(f)(x)
+    for nbytes in (4_000_000, 28_000_000, 100_000_000):
+        assert pb.grad(f, policy=pb.Budget(nbytes))(x).tobytes() == wanted.tobytes()
