@@ -264,8 +264,9 @@ def foreseen(record: Any, seeds: Sequence[Any], sweeps: Sequence[Sweep]) -> list
     items = waiting_items(record, seeds, sweeps)
     record.waiting = [(("waiting", id(record), k), nbytes, reason) for k, (_, nbytes, reason) in enumerate(items)]
     steps = record.chain.steps
-    specs = [*record.left_specs, *map(spec_of, steps.xs or ()), *(steps.captured_specs[i] for i in record.known)]
-    idents = (*record.entering, *record.x_entering, *record.known)
+    read = [i for i in record.known if i in steps.reads]
+    specs = [*record.left_specs, *map(spec_of, steps.xs or ()), *(steps.captured_specs[i] for i in read)]
+    idents = (*record.entering, *record.x_entering, *read)
     entered = [(i, spec) for i, spec in zip(idents, specs, strict=True) if i is not None and spec is not None]
     return [[(i, new_zeros(spec.shape, spec.dtype)) for i, spec in entered] for _ in sweeps]
 

@@ -38,7 +38,7 @@ from pullback.memory.ledger import Ledger
 from pullback.memory.store import Store, is_lossy
 from pullback.policies.save_all import SaveAll
 from pullback.recording.crossing import movable, present, writable_leaf
-from pullback.recording.handles import Handle, active_id, freeze, is_foreign, plain_value, resolve, twin_of
+from pullback.recording.handles import Handle, active_id, freeze, is_apart, is_foreign, plain_value, resolve, twin_of
 from pullback.recording.results import component
 from pullback.recording.tape import CAPTURED, FORWARD, PAUSED, REPLAYABLE, Ident, Tape
 from pullback.words.call_sites import site_here
@@ -114,7 +114,8 @@ class LoopCall:
         leaves = plain_leaves(found)
         self.call, self.n = call, n
         tape = innermost()
-        leaves = [writable_leaf(present(leaf, tape) if is_foreign(leaf, tape) else leaf) for leaf in leaves]
+        leaves = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in leaves]
+        leaves = [leaf if is_apart(leaf) else writable_leaf(leaf) for leaf in leaves]
         if xs is not None:
             xs = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in xs]
         if tape is None:

@@ -96,11 +96,10 @@ class LoopRecord:
     carry's, those of the captured values, of ``xs`` and of the stacked outputs."""
     waiting: list[Item] | None = field(default=None, init=False)
     """The cotangents that wait for values from before the loop, as a plan knows them; None for a loop in a step."""
-    variables: Variables | None = field(default=None, init=False)
-    """What variables of the program had when it began."""
+    variables: Variables | None = field(default=None, init=False)  # what the program's had when the loop began
     booked: list[Item] = field(factory=list, init=False)
     """What another reverse pass would begin from."""
-    others: int = field(default=0, init=False)  # what variables of the program had when step 0 began
+    others: int = field(default=0, init=False)  # bytes that the program's variables had when step 0 began
     besides: int | None = field(default=None, init=False)
     """Bytes that are held beside snapshots and tapes, as known when the schedule is made."""
     working: int = field(default=0, init=False)

@@ -21,9 +21,9 @@ from pullback.memory.working_bytes import Lifetimes
 from pullback.plain_programs.plain_code import PlainCode
 from pullback.policies.save_all import SaveAll
 from pullback.recording.copies import RETURNED, copy_kept, separate
-from pullback.recording.crossing import by_value, forward_around, movable_around, present, writable_leaf
-from pullback.recording.handles import Handle, active_id, is_foreign, resolve, twin_of
-from pullback.recording.tape import CAPTURED, REPLAYABLE, Tape
+from pullback.recording.crossing import by_value, movable, present, writable_leaf
+from pullback.recording.handles import Handle, active_id, is_apart, is_foreign, resolve, twin_of
+from pullback.recording.tape import CAPTURED, REPLAYABLE, Tape, forward_around
 from pullback.recording.traps import TRAPPED, sentinel
 from pullback.replay.step_entries import Calls
 from pullback.rules.forms import FORMS
@@ -106,9 +106,9 @@ class Steps:
     """This, and the values that step 0 captured besides."""
     captured_specs: dict[int, Any] | None = field(default=None, init=False)
     """The specs of these; None before step 0 has run."""
+    reads: set[int] = field(factory=set, init=False)  # those that recorded steps have read
     staging: Any = field(default=None, init=False)  # who may record steps in another way (``staged_steps``)
-    lifetimes: Lifetimes | None = field(default=None, init=False)
-    """Lifetimes of the values of step 0, where the policy has to know what a step needs."""
+    lifetimes: Lifetimes | None = field(default=None, init=False)  # of values of step 0, where the policy counts bytes
     collective: bool = field(default=False, init=False)  # whether a step has called such a primitive
     nest: Any = field(default=None, init=False)  # what loops in the steps get of a number of bytes (``nests.Nest``)
     within: Any = field(default=None, init=False)  # what decides which values of a step are kept; None for all
@@ -123,7 +123,8 @@ class Steps:
     def plain(self, k: int, state: list[Any]) -> list[Any]:
         """The state after step ``k``, computed on plain arrays without recording."""
         row = None if self.xs is None else self.row(k)
-        state = movable_around(state, self.enclosing)
+        if (around := forward_around(self.enclosing)) is not None:  # tangents are computed of what the body writes
+            state = [movable(leaf, around) for leaf in state]
         if row is not None and True in self.x_active:  # on tracers a write to it is refused: here nobody would see it
             row = [twin_of(x) if active else x for x, active in zip(row, self.x_active, strict=True)]
         return self._after(k, state, self.called(k + self.lower, state, row))
@@ -314,6 +315,7 @@ class Steps:
     def _require_known(self, tape: Tape, k: int) -> None:
         """Step 0 tells what is captured, and which traces around will reverse it too; a later step may add nothing."""
         captures, enclosing = tape.captures or {}, self.enclosing
+        self.reads |= captures.keys()
         if self.captured_specs is None:
             self.begins_with({i: value for i, (_, value) in captures.items()}, masks=tape.masks)
         else:
@@ -335,8 +337,7 @@ class Steps:
 
     def require_captures(self, captures: Iterable[int], k: int) -> None:
         """Raise :class:`TracerError` where step ``k`` captures a value that step 0 did not."""
-        known = self.captured_specs or {}
-        if not all(ident in known for ident in captures):
+        if not (self.captured_specs or {}).keys() >= {*captures}:
             raise self._unknown(k)
 
     def _unknown(self, k: int) -> TracerError:
@@ -380,10 +381,9 @@ def goes_on(before: list[Any], after: list[Any]) -> bool:
 def as_before(before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
     """The leaves after a step, as the next may write to them; a Python float stays one: a tracer over it gives float64,
     which would promote float32 in a later step."""
-    own = (new.base is None and new.flags.writeable if type(new) is np.ndarray else False for new in after)
     return [
-        float(new) if type(old) is float and type(new) is np.float64 else new if fine else writable_leaf(new)
-        for old, new, fine in zip(before, after, own, strict=True)
+        float(new) if type(old) is float and type(new) is np.float64 else new if is_apart(new) else writable_leaf(new)
+        for old, new in zip(before, after, strict=True)
     ]
 
 

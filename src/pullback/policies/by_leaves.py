@@ -71,7 +71,7 @@ def _back(begin: int, stop: int, first: int, snapshots: list[int], splits: Plan)
 
 
 MANY = 256
-"""As many steps of a loop of unknown length as may go as under save-all before anything has to give way."""
+"""Steps that a loop of unknown length may go as under save-all before anything has to give way."""
 
 
 @define

@@ -125,20 +125,6 @@ def movable(leaf: Any, tape: Tape) -> Any:
     return make(tape.kinds.buffer, twin_of(leaf), None, tape) if is_buffer else leaf
 
 
-def forward_around(tape: Tape | None) -> Tape | None:
-    """The forward trace that goes on around a trace which is left alone meanwhile; None where there is none."""
-    while tape is not None and tape.mode in (PAUSED, CAPTURED):
-        tape = tape.outer
-    return tape if tape is not None and tape.mode == FORWARD else None
-
-
-def movable_around(leaves: list[Any], tape: Tape | None) -> list[Any]:
-    """The leaves of a state as a body may write to them that runs plainly in the trace ``tape``: tangents are computed
-    of what it writes, where a forward trace goes on around."""
-    around = forward_around(tape)
-    return leaves if around is None else [movable(leaf, around) for leaf in leaves]
-
-
 def by_value(x: Any) -> Any:
     """What code that ran plainly has returned: a handle of a trace that is left alone as its value, in memory of its
     own; anything else as it is."""

@@ -185,6 +185,12 @@ def layout_of(x: Any) -> Any:
     return x
 
 
+def is_apart(x: Any) -> bool:
+    """Whether a value is no array, or one that has its memory for itself and may be written to."""
+    value = layout_of(x)
+    return type(value) is not np.ndarray or (value.base is None and value.flags.writeable)
+
+
 def type_of(x: Any) -> Any:
     """The type of the concrete value of any level."""
     found = layout_of(x)

@@ -319,6 +319,13 @@ def recording_of(tapes: Sequence[Tape]) -> tuple[Tape | None, tuple[Tape, ...]]:
     return None, ()
 
 
+def forward_around(tape: Tape | None) -> Tape | None:
+    """The forward trace that goes on around a trace which is left alone meanwhile; None where there is none."""
+    while tape is not None and tape.mode in (PAUSED, CAPTURED):
+        tape = tape.outer
+    return tape if tape is not None and tape.mode == FORWARD else None
+
+
 def _stands_for(tape: Any) -> Any:
     """The trace to which a shadow has surrendered; any other is itself."""
     while tape.mode == CAPTURED and tape.shadow is not None:

@@ -86,7 +86,7 @@ class _Call:
         self.active: list[bool] = []
         self.pull: Any = None
         self.given: dict[bytes, bytes] | None = None
-        """Under torch.func, which keeps no pull, what the forward gave for which arrays, by digests."""
+        """Digests of what the forward gave, by those of the arrays; under torch.func, which keeps no pull."""
 
     def arrays(self, tensors: Sequence[torch.Tensor]) -> list[np.ndarray]:
         """The tensors' memory, each named by its place among the tensors of the call."""

@@ -18,7 +18,7 @@ from pullback_scipy.mirroring import as_array, derived, linear, mirror, only, pr
 
 # --------------------------------------------------------------------------------------------------------- coefficients
 SHORT = 32
-"""Up to so many samples what SciPy rounds at the ends is seen in the result."""
+"""The most samples with which what SciPy rounds at the ends is seen in the result."""
 
 
 def _weights_at_ends(n: int, axis: int, ndim: int, mode: str) -> Any:

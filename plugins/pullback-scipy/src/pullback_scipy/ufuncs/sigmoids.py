@@ -38,7 +38,7 @@ def _ratio(x: Any, y: Any) -> Any:
 
 
 FAR = 50.0
-"""From here on the difference of two nearly equal numbers is had by its asymptotic series (DLMF 7.12)."""
+"""Where the asymptotic series (DLMF 7.12) begins to give the difference of two nearly equal numbers."""
 
 
 def _far(beyond: Any, x: Any, half: float, near: Any, factor: float) -> Any:
