@@ -105,7 +105,7 @@ def ended(record: Any, before: int) -> None:
 
 def may_lend(record: Any, run: Any, chain: Any) -> None:
     """The forward pass of a loop is over, as ``run`` has carried it out on a chain: those that follow may need what it
-    holds. Ranks need not need it alike: they agree when its reverse begins (``agree_on_lent``)."""
+    holds. Ranks need not need it alike: they agree when its reverse begins (``Lender.agrees``)."""
     if (
         getattr(getattr(run.schedule, "policy", None), "begun", None) is not None
         and (record.agreement is None or record.agreed is not None or not record.collective)

@@ -187,12 +187,10 @@ class Ledger:
     def returns_to(self, run: Any, agreement: Any = None, told: Callable[[], str] = str) -> None:
         """The reverse of a loop begins: it lends no more. Where ranks have agreed on its schedule by an ``agreement``,
         they do so on what it has lent; ``told`` says what it is."""
-        if agreement is not None and self.lenders:
-            from pullback.memory.lending import agree_on_lent  # noqa: PLC0415 - for those who have several loops
-
-            agree_on_lent(self, run, agreement, told())
         for lender in self.lenders:
             if lender.run is run:
+                if agreement is not None:
+                    lender.agrees(agreement, told())
                 lender.returns()
         self.lends_no_more(run)
 

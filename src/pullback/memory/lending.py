@@ -197,6 +197,13 @@ class Lender:
         if self.variables is not None:
             self.waiting = self.variables.waiting(self.tape.records[self.place :])
 
+    def agrees(self, agreement: Any, told: str) -> None:
+        """The reverse pass comes to a loop whose schedule is the same on all ranks: each gives up what one of them has
+        given up, and leaves free what is held most. It lends on all of them, or on none."""
+        level, self.agreed = agreed(agreement, told, (self.level, self.reserved))
+        if level > self.level:
+            self.give(level)
+
     def returns(self) -> None:
         """The reverse pass comes to it: what others hold by now is left free, and what it holds gives way to that."""
         before, machine, reserved = self.run.schedule.policy, self.run.machine, self.reserved
@@ -219,16 +226,6 @@ class Lender:
         now = self.now
         start = policy.start_held and now.n_snapshots > 0
         return bool(now.nbytes - start * self.sizes["state_bytes"] <= policy.room and now.n_snapshots <= most)
-
-
-def agree_on_lent(ledger: Any, run: Any, agreement: Any, told: str) -> None:
-    """The reverse pass of a loop begins whose schedule is the same on all ranks: each gives up what one of them has
-    given up, and leaves free what is held most. It lends on all of them, or on none."""
-    for lender in ledger.lenders:
-        if lender.run is run:
-            level, lender.agreed = agreed(agreement, told, (lender.level, lender.reserved))
-            if level > lender.level:
-                lender.give(level)
 
 
 def beyond_result(more: int, state_bytes: int) -> int:
