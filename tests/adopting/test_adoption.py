@@ -19,6 +19,7 @@ POINTS = {
     "cavity": 0.1,
     "loops": 0.63,
     "asked": 0.8,
+    "drawn": 0.7,
 }
 POLICIES = (pb.Binomial(2), pb.Recompute(), pb.Periodic(2))
 

@@ -179,3 +179,31 @@ def test_eigenvalues_alone_are_in_the_order_of_scipy(which):
         return mirrored_linalg.eigsh(mirrored.csc_array((data, symmetric.indices, symmetric.indptr)), **options)
 
     np.testing.assert_allclose(pb.vjp(f, symmetric.data)[0], expected, rtol=1e-10)
+
+
+SCALED = {
+    "k * A": lambda k, a, x: (k * a) @ x,
+    "A * k": lambda k, a, x: (a * k) @ (x * k),
+    "A / k": lambda k, a, x: (a / k) @ x,
+    "A - k * A": lambda k, a, x: (a - k * a) @ x,
+    "exp(k) * A + A": lambda k, a, x: (np.exp(k) * a + a) @ x,
+    "x[1] * A": lambda k, a, x: ((x * k)[1] * a) @ x,
+    "A * x": lambda k, a, x: (a * (x * k)).sum(axis=-1),
+}
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "csc_matrix", "coo_array", "lil_matrix", "dia_matrix"])
+@pytest.mark.parametrize("name", SCALED)
+def test_a_plain_sparse_array_times_a_traced_number_is_one_with_traced_nonzeros(name, kind):
+    a = getattr(scipy.sparse, kind)(PATTERN)
+
+    def f(k):
+        return np.sum(np.sin(SCALED[name](k, a, X)))
+
+    value, gradient = pb.value_and_grad(f)(0.7)
+    assert np.asarray(value).tobytes() == np.asarray(f(0.7)).tobytes()
+    np.testing.assert_allclose(gradient, (f(0.7 + 1e-6) - f(0.7 - 1e-6)) / 2e-6, rtol=1e-7)
+    assert pb.grad(f, policy=pb.Recompute())(0.7) == gradient
+    np.testing.assert_allclose(pb.jvp(f, (0.7,), (1.0,))[1], gradient, rtol=1e-12)
+    slope = (pb.grad(f)(0.7 + 1e-5) - pb.grad(f)(0.7 - 1e-5)) / 2e-5
+    np.testing.assert_allclose(pb.hvp(f, (0.7,), (1.0,)), slope, rtol=1e-6)

@@ -20,6 +20,8 @@ OLD_DRAWS: Final = (*DRAWS, "rand", "randn", "random", "random_sample", "ranf", 
 NEW_DRAWS: Final = (*DRAWS, "random")
 
 
+PICKS: Final = ("permutation", "permuted", "shuffle", "choice")
+"""What draws places in an array that it is given."""
 LOCATED: Final = dict.fromkeys(("normal", "laplace", "logistic", "gumbel"), ("loc", "scale"))
 """What is drawn about a place and on a scale, and what these are called; the defaults are 0 and 1."""
 SCALED: Final = {"exponential": "scale", "rayleigh": "scale"}
@@ -56,14 +58,43 @@ def _moved(draw: Any, name: str, args: Any, kwargs: Any) -> Any:
     return parts[0] * plain if name in SCALED else parts[1] + parts[0] * plain
 
 
-Generator: Final[Any] = type(
-    "Generator", (np.random.Generator,), {name: _drawing(getattr(np.random.Generator, name)) for name in NEW_DRAWS}
-)
-RandomState: Final[Any] = type(
-    "RandomState",
-    (np.random.RandomState,),
-    {name: _drawing(draw) for name in OLD_DRAWS if (draw := getattr(np.random.RandomState, name, None)) is not None},
-)
+def _picking(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that draws the places of elements: what it does with the numbers of the places is done to those of a
+    traced array."""
+    place = 0 if hasattr(draw, "__self__") else 1
+
+    @wraps(draw)
+    def picked(*args: Any, **kwargs: Any) -> Any:
+        named = next((name for name in ("x", "a") if name in kwargs), None)
+        x: Any = kwargs[named] if named else args[place] if len(args) > place else None
+        if not LIVE or not issubclass(type(x), Handle) or kwargs.get("out") is not None or not x.shape:
+            return draw(*args, **kwargs)
+        numbers = np.arange(x.size).reshape(x.shape)
+        if named:
+            kwargs = kwargs | {named: numbers}
+        else:
+            args = (*args[:place], numbers, *args[place + 1 :])
+        found = draw(*args, **kwargs)
+        if found is not None:
+            return np.ravel(x)[found]
+        x[...] = np.ravel(x)[numbers]  # shuffled where it stands
+        return None
+
+    return picked
+
+
+def _drawing_class(base: Any, draws: tuple[str, ...]) -> Any:
+    """A class of generators whose functions take traced values."""
+    known = {name: getattr(base, name) for name in (*draws, *PICKS) if hasattr(base, name)}
+    return type(base.__name__, (base,), {name: _serving(name)(draw) for name, draw in known.items()})
+
+
+def _serving(name: str) -> Callable[..., Any]:
+    return _picking if name in PICKS else _drawing
+
+
+Generator: Final[Any] = _drawing_class(np.random.Generator, NEW_DRAWS)
+RandomState: Final[Any] = _drawing_class(np.random.RandomState, OLD_DRAWS)
 
 
 def _default_rng(seed: Any = None) -> Any:
@@ -74,5 +105,7 @@ def _default_rng(seed: Any = None) -> Any:
 
 def random_namespace_names() -> dict[str, Any]:
     """What stands in the place of NumPy's own names."""
-    names = {name: _drawing(getattr(np.random, name)) for name in OLD_DRAWS if hasattr(np.random, name)}
+    names = {
+        name: _serving(name)(getattr(np.random, name)) for name in (*OLD_DRAWS, *PICKS) if hasattr(np.random, name)
+    }
     return names | {"default_rng": wraps(np.random.default_rng)(_default_rng), "RandomState": RandomState}

@@ -4,9 +4,10 @@
 records.
 """
 
+import operator
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,11 +40,14 @@ from pullback.rules.rule_names import read, read_spec
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
 from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
+from pullback.words.plugins import stand_in
 from pullback.words.specs import shared_spec
 
 NUMBERS = (int, float, complex, np.generic)
 LISTS = frozenset((list, tuple))
 """Types of operands in which tracers may be."""
+SCALING: Final[dict[str, Any]] = {"*": operator.mul, "/": operator.truediv}
+"""The operators between a number and a sparse array."""
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -54,8 +58,8 @@ def call(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]) 
     if not LISTS.isdisjoint(map(type, operands)):
         operands = tuple(tape.kinds.joined(o) if type(o) in LISTS else o for o in operands)
         tape = tape_of(operands, prim.name, follows=not prim.guarded)  # of a trace within this one, perhaps
-    if prim.symbol and _leave_it_to_another(operands):
-        return NotImplemented
+    if prim.symbol and (taken := _by_another(prim, operands)) is not None:
+        return taken
     if tape.mode == FORWARD:
         pushed = tape.tangents.quick(prim, operands, params)
         if pushed is not None:
@@ -99,15 +103,24 @@ def value_on(handle: Any, tape: Tape) -> Any:
     return resolve(handle)._value if handle._tape is tape else entered(handle, tape)
 
 
-def _leave_it_to_another(operands: tuple[Any, ...]) -> bool:
-    """Whether NumPy's own values, or Python's, would leave the operator to one of the operands, whose operator then
-    meets the tracer."""
+def _by_another(prim: Primitive, operands: tuple[Any, ...]) -> Any:
+    """What an operator gives that NumPy's own values, or Python's, leave to one of the operands: NotImplemented, and
+    its operator meets the tracer; of a sparse array what a plugin makes of it. None where they leave it to none."""
     others = [o for o in operands if not isinstance(o, Handle) and type(o) not in ORDINARY]
     if not others:
-        return False
+        return None
     types = [type_of(o) for o in operands if isinstance(o, Handle)]
     scalar, weak = not any(issubclass(t, np.ndarray) for t in types), set(types) <= {float, complex}
-    return any(takes_the_operator(o, scalar=scalar, weak=weak) for o in others)
+    if any(takes_the_operator(o, scalar=scalar, weak=weak) for o in others):
+        return NotImplemented
+    if prim.symbol not in SCALING or not any(hasattr(type(o), "tocsr") for o in others):
+        return None
+    if any(hasattr(type(o), "holds_tracer") for o in others):
+        return NotImplemented
+    traced_sparse = getattr(stand_in("scipy.sparse"), "traced_sparse", None)
+    if traced_sparse is None:
+        return None
+    return SCALING[prim.symbol](*(o if isinstance(o, Handle) else traced_sparse(o) for o in operands))
 
 
 def operand_value(operand: Any, tape: Tape, prim: Primitive) -> Any:

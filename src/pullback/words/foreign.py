@@ -195,7 +195,8 @@ def own_arithmetic(x: Any) -> str:
 def _remedy(x: Any) -> str:
     library = type(x).__module__.partition(".")[0]
     if hasattr(type(x), "tocsr"):
-        return "A @ x is served for a traced x; for anything else pass A.toarray(), or compute with A.data"
+        served = "A @ x is served for a traced x, by a plugin for SciPy k * A and A / k for a number"
+        return f"{served}; for anything else pass A.toarray(), or compute with A.data"
     if not _converts(type(x)):
         return "pass its numbers as a plain array"
     by_name = {"pandas": "pass x.to_numpy()", "torch": "pass x.detach().numpy()"}

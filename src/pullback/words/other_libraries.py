@@ -70,8 +70,9 @@ _BY_PACKAGE = {
     "scipy.fft": "write np.fft.{name}",
     "scipy.fftpack": "write np.fft.{name}, whose rfft does not pack its parts",
     "scipy.ndimage": _WINDOWS,
-    "scipy.sparse": "write A @ x for the product by a sparse array, which holds plain numbers; of traced numbers v at "
-    "rows i and columns j the product is y = np.zeros(n, like=v), then np.add.at(y, i, v * x[j])",
+    "scipy.sparse": "write A @ x for the product by a sparse array, which holds plain numbers, k * A for k times it; "
+    "one of traced numbers v at rows i and columns j is csr_matrix((v, (i, j)), shape) in adopted code and in "
+    "the namespace of a plugin for SciPy; its product by x is y = np.zeros(n, like=v), then np.add.at(y, i, v * x[j])",
     "scipy.stats": "write the formula of the density with NumPy",
     "scipy.spatial": "write the distances with NumPy",
     "scipy": f"write A @ x for the product by a sparse array, else {_PRIMITIVE}",

@@ -183,7 +183,8 @@ def source(code: CodeType, offset: int) -> str:
 
 # ----------------------------------------------------------------------------------------------------- files of frames
 _STANDARD = dis.__file__.rpartition(sep)[0] + sep
-SPARSE_DISPATCH, SPARSE_PRODUCTS = ("_matmul_dispatch", "_rmatmul_dispatch"), ("__matmul__", "__rmatmul__")
+SPARSE_DISPATCH = ("_matmul_dispatch", "_rmatmul_dispatch", "multiply", "_multiply_2d_with_broadcasting", "_divide")
+SPARSE_PRODUCTS = ("__matmul__", "__rmatmul__", "__mul__", "__rmul__", "__truediv__")
 
 
 def is_of(package: str, filename: str) -> bool:
@@ -201,9 +202,8 @@ def is_standard(filename: str) -> bool:
 
 
 def by_sparse_product(frame: Any) -> bool:
-    """Whether a SciPy sparse array asks for an array in ``A @ x``: SciPy leaves the product to ``x`` when told that
-    this is none. Test: test_a_sparse_array_leaves_the_product_to_a_tracer. Else the tracer is refused, as in any other
-    call of SciPy's."""
+    """Whether a SciPy sparse array asks for an array in ``A @ x``, ``A * x``: it leaves this to ``x`` when told that x
+    is none. Test: test_a_sparse_array_leaves_the_product_to_a_tracer. Else the tracer is refused."""
     asks = frame.f_code
     while frame.f_code.co_name in SPARSE_DISPATCH:
         frame = frame.f_back

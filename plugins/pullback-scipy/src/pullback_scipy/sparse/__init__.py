@@ -3,6 +3,7 @@
 from scipy import sparse as scipy_sparse
 
 from pullback_scipy.mirroring import fall_through
+from pullback_scipy.nonzeros import arrays
 from pullback_scipy.nonzeros.makers import (
     block_array,
     block_diag,
@@ -24,6 +25,8 @@ from pullback_scipy.nonzeros.makers import (
 )
 from pullback_scipy.sparse import linalg
 
+traced_sparse = arrays.ours
+"""What core asks for where a traced number meets a plain sparse array."""
 __getattr__, __dir__ = fall_through(scipy_sparse, globals())
 __all__ = [
     "block_array", "block_diag", "bmat", "coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array",
