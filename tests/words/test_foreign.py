@@ -449,7 +449,9 @@ def test_linear_operators_and_sparse_matrices():
     dense = np.diag(C)
     for sparse in (csr_array(dense), csr_matrix(dense)):
         np.testing.assert_array_equal(pb.grad(lambda x, a=sparse: np.sum(a @ x))(X), C)
-        for f in (lambda x, a: x + a, lambda x, a: x * a, lambda x, a: a * x, np.multiply):
+        for f in (lambda x, a: x * a, lambda x, a: a * x):  # by the plugin for SciPy
+            np.testing.assert_array_equal(pb.grad(lambda x, f=f, a=sparse: np.sum(f(x, a)))(X), C)
+        for f in (lambda x, a: x + a, np.multiply):
             with pytest.raises(pb.PullbackError, match=r"A @ x"):
                 pb.grad(lambda x, f=f, a=sparse: np.sum(f(x, a)))(X)
     for f in (lambda x, a: x * a, lambda x, a: a @ x, lambda x, a: x @ a, lambda x, a: a * x):

@@ -207,3 +207,10 @@ def test_a_plain_sparse_array_times_a_traced_number_is_one_with_traced_nonzeros(
     np.testing.assert_allclose(pb.jvp(f, (0.7,), (1.0,))[1], gradient, rtol=1e-12)
     slope = (pb.grad(f)(0.7 + 1e-5) - pb.grad(f)(0.7 - 1e-5)) / 2e-5
     np.testing.assert_allclose(pb.hvp(f, (0.7,), (1.0,)), slope, rtol=1e-6)
+
+
+def test_np_sum_of_a_traced_sparse_array():
+    a = scipy.sparse.csr_array(PATTERN)
+    np.testing.assert_allclose(pb.grad(lambda k: np.sum(k * a, dtype=float))(0.7), a.sum())
+    with pytest.raises(pb.NotDifferentiableError, match=r"no sum with out=; write out\[\.\.\.\] = A\.sum\(axis\)"):
+        pb.grad(lambda k: np.sum(k * a, axis=0, out=np.zeros(N)))(0.7)

@@ -266,11 +266,15 @@ class SparseArray:
 
     todense = toarray
 
-    def sum(self, axis: Any = None) -> Any:
+    def sum(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+        if out is not None:
+            raise pb.NotDifferentiableError("a traced sparse array has no sum with out=; write out[...] = A.sum(axis)")
         if axis is None:
-            return np.sum(self.data)
-        other = 1 - axis % 2
-        return added(self.data, np.asarray(self.coords[other]), n=self.shape[other])
+            found = np.sum(self.data)
+        else:
+            other = 1 - axis % 2
+            found = added(self.data, np.asarray(self.coords[other]), n=self.shape[other])
+        return found if dtype is None else found.astype(dtype)
 
     def mean(self, axis: Any = None) -> Any:
         return self.sum(axis) / (self.shape[0] * self.shape[1] if axis is None else self.shape[axis])
