@@ -162,7 +162,7 @@ def test_an_outer_trace_that_a_loop_meets_after_its_first_step_is_refused(policy
     def loss(model, u):
         return np.sum(pb.fori_loop(0, N, lambda k, v: move(v, model.x if k >= 3 else 0.5), u) ** 3)
 
-    with pytest.raises(pb.TracerError, match=r"step [3-7] uses a traced value that step 0 did not use"):
+    with pytest.raises(pb.TracerError, match=r"step [3-7] uses a traced value of an object, which step 0 did not use"):
         pb.grad(lambda x: np.sum(pb.grad(partial(loss, Model(None, x)), policy=policy)(U)))(X)
 
 

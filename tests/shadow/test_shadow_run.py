@@ -2,6 +2,7 @@
 
 import gc
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -216,14 +217,24 @@ def test_a_counter_that_is_read_is_an_operand_of_its_moment():
     assert same_bits(of("numpy"), of("off"))
 
 
-def test_what_is_captured_late_raises_as_in_recorded_steps():
-    def body(k, u, x):
-        return np.sin(u) * x if k == 8 else np.sin(u) * 0.5
+def late(k, u, x):
+    return np.sin(u) * x if k == 8 else np.sin(u) * 0.5
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_what_is_read_late(policy):
+    require_same(loop_over(late), X, C, policies=[policy])
+
+
+def test_what_an_object_has_and_is_read_late_raises_as_in_recorded_steps():
+    def loss(x):
+        model = SimpleNamespace(x=x)
+        return np.sum(pb.fori_loop(0, N, lambda k, u: late(k, u, model.x if k == 8 else 0.5), x))
 
     said = []
     for staging in ("off", "numpy"):
         with pb.using(staging=staging), pytest.raises(pb.PullbackError) as raised:
-            pb.grad(loop_over(body))(X)
+            pb.grad(loss)(X)
         said.append((type(raised.value), str(raised.value)))
     assert said[0] == said[1]
 

@@ -45,6 +45,8 @@ class Schedule:
     larger
         ``larger(state_bytes=, tape_bytes=, freed=)`` is told when a step was larger than those before, while the
         length is unknown, and how many bytes others have given up since the schedule was made.
+    n_whole
+        The most steps of a loop of unknown length that may be recorded and held in the sweep; 0: as its actions say.
 
     Raises
     ------
