@@ -82,6 +82,7 @@ def no_collector():
 @pytest.mark.parametrize("every", [37, pytest.param(5, marks=pytest.mark.slow)])
 def test_an_interrupt_at_any_line(f, wrapped, every, tmp_path):
     policy, expected = wrapped(Disk(tmp_path, codec=Zlib(), queue=1)), pb.grad(f)(X)
+    n_threads = _thread._count()
     at, interrupted = 1, True
     while interrupted:
         with Interrupt(at) as interrupt:
@@ -92,13 +93,13 @@ def test_an_interrupt_at_any_line(f, wrapped, every, tmp_path):
     assert at > 2
     assert np.array_equal(pb.grad(f, policy=policy)(X), expected)
     assert list(tmp_path.iterdir()) == []
-    assert_no_threads()
+    assert_ends(n_threads)
 
 
-def assert_no_threads():
-    """Those of the stores are none of :mod:`threading`; they end in a moment."""
+def assert_ends(n_threads):
+    """No more threads are there than before. Those of the stores are none of :mod:`threading`; they end in a moment."""
     ends = time.monotonic() + 5.0
-    while _thread._count() > 0:
+    while _thread._count() > n_threads:
         assert time.monotonic() < ends
         time.sleep(0.001)
 
@@ -117,9 +118,10 @@ def interrupted_everywhere(made, used, error=KeyboardInterrupt):
 
 
 def test_a_thread_ends_wherever_an_interrupt_came_as_it_began():
+    n_threads = _thread._count()
     for background in interrupted_everywhere(Background, lambda background: background.do(int)):
         background.close()
-        assert_no_threads()
+        assert_ends(n_threads)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a lock file that nobody has closed
