@@ -7,7 +7,9 @@ import os
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +62,18 @@ class Interrupt:
         return self
 
 
+def in_a_thread(test):
+    """The test in a thread of its own. An error that a trace function raises in the middle of a handler may stay what
+    Python takes to be handled there: it would be in the message of every later error."""
+
+    @wraps(test)
+    def run(**given):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(test, **given).result()
+
+    return run
+
+
 @pytest.fixture(autouse=True)
 def no_collector():
     gc.disable()
@@ -80,6 +94,7 @@ def no_collector():
     ],
 )
 @pytest.mark.parametrize("every", [37, pytest.param(5, marks=pytest.mark.slow)])
+@in_a_thread
 def test_an_interrupt_at_any_line(f, wrapped, every, tmp_path):
     policy, expected = wrapped(Disk(tmp_path, codec=Zlib(), queue=1)), pb.grad(f)(X)
     n_threads = _thread._count()
@@ -117,6 +132,7 @@ def interrupted_everywhere(made, used, error=KeyboardInterrupt):
     assert at > 20
 
 
+@in_a_thread
 def test_a_thread_ends_wherever_an_interrupt_came_as_it_began():
     n_threads = _thread._count()
     for background in interrupted_everywhere(Background, lambda background: background.do(int)):
@@ -126,6 +142,7 @@ def test_a_thread_ends_wherever_an_interrupt_came_as_it_began():
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a lock file that nobody has closed
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError, ZeroDivisionError])
+@in_a_thread
 def test_a_folder_and_its_lock_go_wherever_an_interrupt_came(error, tmp_path):
     """That of a time limit may be any error, and the file system's own."""
 
