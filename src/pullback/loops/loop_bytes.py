@@ -247,7 +247,8 @@ def told_of(record: Any) -> str:
 def working_bytes(record: Any) -> int:
     """What a loop takes while it runs: cotangents of one seed, what a step needs, its result."""
     steps = record.chain.steps
-    cts = sum(spec.nbytes for spec in (steps.captured_specs or {}).values() if spec is not None)
+    specs = ((steps.captured_specs or {}).get(i) for i in steps.reads)
+    cts = sum(spec.nbytes for spec in specs if spec is not None)
     cts += sum(getattr(x, "nbytes", 0) for x in steps.xs or ())
     cts += 2 * sum(getattr(stack, "nbytes", 0) for stack in steps.outputs.stacks)  # somebody may hold the outputs, too
     inner = 0 if steps.nest is None else steps.nest.working

@@ -315,7 +315,6 @@ class Steps:
     def _require_known(self, tape: Tape, k: int) -> None:
         """Step 0 tells what is captured, and which traces around will reverse it too; a later step may add nothing."""
         captures, enclosing = tape.captures or {}, self.enclosing
-        self.reads |= captures.keys()
         if self.captured_specs is None:
             self.begins_with({i: value for i, (_, value) in captures.items()}, masks=tape.masks)
         else:
@@ -330,6 +329,7 @@ class Steps:
 
     def begins_with(self, captured: dict[int, Any], *, masks: bool) -> None:
         """Step 0 has captured these values, by their ids; ``masks`` says that it has left elements out."""
+        self.reads |= captured.keys()
         self.captured_values = known = self.readable | captured
         self.captured_specs = {i: spec_of(x) if hasattr(x, "dtype") else None for i, x in known.items()}
         if self.enclosing is not None:
@@ -337,7 +337,8 @@ class Steps:
 
     def require_captures(self, captures: Iterable[int], k: int) -> None:
         """Raise :class:`TracerError` where step ``k`` captures a value that step 0 did not."""
-        if not (self.captured_specs or {}).keys() >= {*captures}:
+        self.reads |= (read := {*captures})
+        if not (self.captured_specs or {}).keys() >= read:
             raise self._unknown(k)
 
     def _unknown(self, k: int) -> TracerError:
