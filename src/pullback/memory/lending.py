@@ -319,7 +319,7 @@ def make_room(ledger: Any, limit: int, records: Sequence[Any], made: int) -> flo
         free = int(limit - ledger.total - sum(ledger.plain_bytes(records).values()))
         if made <= free:
             return free
-        lender = cheapest(ledger)
+        lender = cheapest(ledger.lenders)
         if lender is None:
             return float("inf")
         lender.give(lender.level + 1)
@@ -330,9 +330,20 @@ def room_beside(ledger: Any, limit: int, records: Sequence[Any], others: int, ma
     return make_room(ledger, limit, records, made + others) - others
 
 
-def cheapest(ledger: Any) -> Lender | None:
+def cheapest(lenders: Iterable[Lender]) -> Lender | None:
     """The loop that gives up bytes at the fewest steps each; None where none can."""
-    return min(filter(gives, ledger.lenders), key=per_byte, default=None)
+    return min(filter(gives, lenders), key=per_byte, default=None)
+
+
+def foresee_waiting(ledger: Any, room: int) -> int:
+    """The bytes that the reverse passes of all loops can do with, as the trace has ended: cotangents that wait are
+    known now, and the loops before one give up what they can where it needs more than the ``room`` there is."""
+    for lender in ledger.lenders:
+        lender.counts_waiting()
+    for k, lender in enumerate(ledger.lenders):
+        while lender.least > room and (earlier := cheapest(ledger.lenders[:k])) is not None:
+            earlier.give(earlier.level + 1)
+    return max((lender.least for lender in ledger.lenders), default=0)
 
 
 def give_all(ledger: Any) -> int:

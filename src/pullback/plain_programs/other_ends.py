@@ -232,11 +232,11 @@ def require_held(governor: Any, watched: Lifetimes | None) -> None:
 
 def require_floor(governor: Any) -> None:
     """The trace has ended. Raises :class:`BudgetError` where code that became save-all needs more than there is."""
-    for lender in governor.ledger.lenders:
-        lender.counts_waiting()
-    again = _again(governor) if governor.repeatable else 0
-    floor = max([governor.floor, again, *(lender.least for lender in governor.ledger.lenders)])
-    if floor > governor.policy.room:
+    from pullback.memory.lending import foresee_waiting  # noqa: PLC0415 - for those who have several loops
+
+    room, again = governor.policy.room, _again(governor) if governor.repeatable else 0
+    floor = max(governor.floor, again, foresee_waiting(governor.ledger, room))
+    if floor > room:
         raise BudgetError(
             f"{governor.policy!r} is too little for the code around the loops: what is held when it is reversed, and "
             f"its cotangents, take {floor:,} bytes. Allow at least {floor:,} bytes.",
