@@ -1,5 +1,7 @@
 """Duplicates, plugins that fail, and functions whose plugin is not there: one clear error each."""
 
+import subprocess
+import sys
 from importlib.metadata import EntryPoint
 
 import numpy as np
@@ -50,3 +52,21 @@ def test_without_the_plugin_matmul_names_it():
     scope = catalogue.Registry()
     with pytest.raises(UnknownFunctionError, match=r"no primitive for numpy\.matmul: install pullback-linalg"):
         scope.find(np.matmul)
+
+
+def test_two_threads_that_need_a_plugin_first_at_the_same_moment():
+    program = """
+import threading
+import numpy as np
+import pullback as pb
+barrier, found = threading.Barrier(2), []
+def run():
+    barrier.wait()
+    found.append(pb.grad(lambda x: np.sum(np.outer(x, x)))(np.ones(2)).tolist())  # of pullback-linalg
+threads = [threading.Thread(target=run) for _ in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(found)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[[4.0, 4.0], [4.0, 4.0]]", done.stderr

@@ -102,8 +102,7 @@ class Steps:
     y_definition: Any = field(default=None, init=False)
     readable: dict[int, Any] = field(factory=dict, init=False)
     """What the body closes over, by id in the enclosing trace: captured, whichever step is the first to read it."""
-    captured_values: dict[int, Any] = field(factory=dict, init=False)
-    """This, and the values that step 0 captured besides."""
+    captured_values: dict[int, Any] = field(factory=dict, init=False)  # this, and what step 0 captured besides
     captured_specs: dict[int, Any] | None = field(default=None, init=False)
     """The specs of these; None before step 0 has run."""
     reads: set[int] = field(factory=set, init=False)  # those that recorded steps have read
@@ -337,8 +336,8 @@ class Steps:
 
     def require_captures(self, captures: Iterable[int], k: int) -> None:
         """Raise :class:`TracerError` where step ``k`` captures a value that step 0 did not."""
-        self.reads |= (read := {*captures})
-        if not (self.captured_specs or {}).keys() >= read:
+        self.reads |= {*captures}
+        if not (self.captured_specs or {}).keys() >= self.reads:
             raise self._unknown(k)
 
     def _unknown(self, k: int) -> TracerError:

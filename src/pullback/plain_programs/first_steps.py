@@ -161,8 +161,8 @@ def _room_for(chain: Any, limit: int, asked: int) -> float:
     largest = max(live.values(), default=0)
     needed = (there + BESIDE * largest) * (SPARE + 1) // SPARE
     room = make_room(ledger, limit, records, needed)
-    if room == float("inf"):  # nothing can be given up: more is there than allowed, or will be
-        governor.floor = max(governor.floor, there + largest + held_now(ledger, chain.tape))
+    if room == float("inf"):  # nothing can be given up: more may be there than is allowed
+        governor.floor = max(governor.floor, there + held_now(ledger, chain.tape))
         return asked
     left: float = room - needed
     return asked + left

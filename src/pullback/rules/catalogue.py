@@ -3,6 +3,7 @@ original alone."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 
 from attrs import define, field
@@ -10,7 +11,7 @@ from attrs import define, field
 from pullback.rules.declaration import Composite, Primitive
 from pullback.travelling.declared import standing
 from pullback.words import plugins
-from pullback.words.errors import PluginError, RegistrationError, TravelError, UnknownFunctionError
+from pullback.words.errors import RegistrationError, TravelError, UnknownFunctionError
 
 PLUGIN_OF = {
     "pullback-linalg": (
@@ -69,6 +70,8 @@ class Registry:
     later: list[Callable[[], Iterable[Primitive | Composite]]] = field(factory=list, repr=False)
     plugins: bool = False
     searched: bool = field(default=False, init=False)
+    begun: set[tuple[int, Any]] = field(factory=set, init=False, repr=False)
+    """The searches under way, by thread and family; None for the plugins. What a thread imports may ask for more."""
     callers: dict[Any, Callable[..., Any]] = field(factory=dict, init=False, repr=False)
     """Generated fast ways to call, by name or ufunc; emptied when an entry is added or replaced."""
     operators: Operators = field(factory=Operators, init=False, repr=False)
@@ -117,6 +120,7 @@ class Registry:
         found = self.functions.get(function)
         while found is None and self._search():
             found = self.functions.get(function)
+        found = found or self.functions.get(function)  # another thread may have brought it meanwhile
         if found is None:
             raise UnknownFunctionError(_unknown(function))
         return found
@@ -126,6 +130,7 @@ class Registry:
         found = self.names.get(name)
         while found is None and self._search():
             found = self.names.get(name)
+        found = found or self.names.get(name)
         if found is None:
             raise UnknownFunctionError(_missing(f"numpy.{name}", name))
         return found
@@ -171,20 +176,29 @@ class Registry:
 
     def _search(self) -> bool:
         """Import what comes next: the later families, then the plugins. True when there was something to import."""
-        if self.later:
-            self.extend(self.later.pop(0)())
-            return True
-        if not self.plugins or self.searched:
+        me = get_ident()
+        for family in self.later:
+            if (me, family) not in self.begun:
+                with self._begun(me, family):
+                    self.extend(family())
+                self.later = [each for each in self.later if each is not family]
+                return True
+        if not self.plugins or self.searched or (me, None) in self.begun:
             return False
-        self.searched = True
-        try:
+        with self._begun(me, None):  # an error is told again at the next look-up
             for point in plugins.entry_points(plugins.PRIMITIVES):
                 with plugins.loading(point):
                     self.extend(point.load())
-        except PluginError:
-            self.searched = False  # the next look-up says so again
-            raise
+        self.searched = True
         return True
+
+    @contextmanager
+    def _begun(self, thread: int, family: Any) -> Iterator[None]:
+        self.begun.add((thread, family))
+        try:
+            yield
+        finally:
+            self.begun.discard((thread, family))
 
 
 def _qualified(function: Callable[..., Any]) -> str:

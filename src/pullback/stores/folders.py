@@ -144,7 +144,8 @@ def lock_file(path: Path) -> FileIO:
     """A file to be locked, for its user alone; made where there is none. It is closed, and the lock with it, when
     nobody holds this: an interrupt leaves no number of a file behind."""
     lock = FileIO(path, "a+")
-    os.chmod(path, 0o600)  # noqa: PTH101 - no file of Python's is made so at once, without a number in between
+    with suppress(FileNotFoundError):  # another run has taken it for an orphan
+        path.chmod(0o600)  # no file of Python's is made so at once, without a number in between
     return lock
 
 
