@@ -24,7 +24,7 @@ def limited():
 def clusters():
     """``clusters("2 processes")`` is a client of so many workers, which are threads or processes of one thread each."""
     distributed = pytest.importorskip("distributed", reason="Dask is missing")
-    local_client = pytest.importorskip("pullback_dask.clusters").local_client
+    local_client = pytest.importorskip("pullback_dask.clusters", reason="pullback-dask is not installed").local_client
     made = {}
     with ExitStack() as until:
 

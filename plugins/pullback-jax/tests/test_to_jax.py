@@ -11,7 +11,7 @@ import pytest
 import pullback as pb
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
-to_jax = pytest.importorskip("pullback_jax").to_jax
+to_jax = pytest.importorskip("pullback_jax", reason="pullback-jax is not installed").to_jax
 jnp = jax.numpy
 
 POLICIES = {"save-all": None, "recompute": pb.Recompute(), "binomial": pb.Binomial(2)}

@@ -13,7 +13,7 @@ import pytest
 import pullback as pb
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-to_torch = pytest.importorskip("pullback_torch").to_torch
+to_torch = pytest.importorskip("pullback_torch", reason="pullback-torch is not installed").to_torch
 
 # torch.func warns of its own insides.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")

@@ -162,7 +162,8 @@ def _room_for(chain: Any, limit: int, asked: int) -> float:
     needed = (there + BESIDE * largest) * (SPARE + 1) // SPARE
     room = make_room(ledger, limit, records, needed)
     if room == float("inf"):  # nothing can be given up: more may be there than is allowed
-        governor.floor = max(governor.floor, there + held_now(ledger, chain.tape))
+        taken = there + held_now(ledger, chain.tape) + RECORD_BYTES * len(records)
+        governor.floor = max(governor.floor, taken)
         return asked
     left: float = room - needed
     return asked + left
