@@ -8,6 +8,7 @@ made for is computed in the ordinary way alone.
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import get_ident
 from types import FunctionType
 from typing import Any, cast
@@ -136,11 +137,7 @@ def _given(
     if found.n_compared >= COMPARED:
         known.put_back(found)
         return _handed_out(found, values, slots, given, around)
-    known.busy = True
-    try:
-        right: list[Any] = ordinary()
-    finally:
-        known.busy = False
+    right: list[Any] = known.ordinarily(ordinary)
     if _is_right(found, values, right, around):
         found.n_compared += 1
         known.put_back(found)
@@ -165,17 +162,8 @@ def _make(
     leaves: list[Any], around: Tape | None,
 ) -> None:  # fmt: skip
     kinds = kinds_of_call(leaves, n_args, around)
-    if kinds is None:
-        return
-    known.busy = True
-    try:
-        stage = made(derivative, f, n_args, parts, leaves, kinds, around)
-    except Exception as error:  # noqa: BLE001 - whatever a function does with what has no value
-        known.refused(str(error) or type(error).__name__)
-    else:
-        known.put_back(stage)
-    finally:
-        known.busy = False
+    if kinds is not None:
+        known.makes(partial(made, derivative, f, n_args, parts, leaves, kinds, around))
 
 
 def _computed(found: Called, leaves: Sequence[Any], around: Tape | None) -> tuple[Any, Any, list[Any]]:

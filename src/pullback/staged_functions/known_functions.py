@@ -1,6 +1,7 @@
 """Functions of which something is known: staged ones, and gradients that the library has made; and how many stages are
 made for one of them."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
@@ -8,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from attrs import define, field
 
 T = TypeVar("T")
+R = TypeVar("R")
 MOST_MADE = 8
 """How many are made for one function: one that depends on what changes is better off without."""
 MOST_KEPT = 4
@@ -89,6 +91,23 @@ class Kept(Generic[T]):
         """A call is over."""
         self.kept.insert(0, one)
         del self.kept[MOST_KEPT:]
+
+    def makes(self, make: Callable[[], T]) -> None:
+        """Make one, which no call of its own looks for meanwhile; what goes wrong is why none will come."""
+        try:
+            made = self.ordinarily(make)
+        except Exception as error:  # noqa: BLE001 - whatever a function does with what has no value
+            self.refused(str(error) or type(error).__name__)
+        else:
+            self.put_back(made)
+
+    def ordinarily(self, way: Callable[[], R]) -> R:
+        """What the ordinary way gives: calls within it neither take one nor make one."""
+        self.busy = True
+        try:
+            return way()
+        finally:
+            self.busy = False
 
     def refused(self, why: str) -> None:
         """There is none, and none will come."""

@@ -177,7 +177,7 @@ class Shortcuts(Kept[Shortcut]):
         taken = self.found(what, args)
         if taken is None:
             if self.wants(BEFORE):
-                self._make(make)
+                self.makes(make)
             return None
         shortcut, entering = taken
         try:
@@ -188,31 +188,13 @@ class Shortcuts(Kept[Shortcut]):
             return None
         given = form(given)
         if shortcut.n_compared < COMPARED:
-            right = self._ordinarily(ordinary)
+            right = self.ordinarily(ordinary)
             if not same_content(plain(right), plain(given)):
                 self.refused("a shortcut gives other bits than the ordinary way")
                 return (right,)
             shortcut.n_compared += 1
         self.put_back(shortcut)
         return (given,)
-
-    def _ordinarily(self, ordinary: Callable[[], Any]) -> Any:
-        self.busy = True
-        try:
-            return ordinary()
-        finally:
-            self.busy = False
-
-    def _make(self, make: Callable[[], Shortcut]) -> None:
-        self.busy = True
-        try:
-            shortcut = make()
-        except Exception as error:  # noqa: BLE001 - whatever a function does with what has no value
-            self.refused(str(error) or type(error).__name__)
-        else:
-            self.put_back(shortcut)
-        finally:
-            self.busy = False
 
 
 def plain(given: Any) -> Any:
