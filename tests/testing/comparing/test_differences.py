@@ -111,3 +111,24 @@ def test_the_least_precise_value_sets_the_tolerance():
         == tolerance(np.zeros(1, np.complex64))
         > tolerance(1.0, np.zeros(1, int))
     )
+
+
+def test_the_complex_step_is_borne_out_along_every_path():
+    """As where LAPACK gives an eigenvector another sign for complex numbers along some of the paths."""
+
+    def other_sign(x):
+        return np.sin(x) * (-3.0 if np.iscomplexobj(x) else 1.0)
+
+    first, second = derivatives([path(np.sin), path(other_sign)])
+    assert (first.method, second.method) == (COMPLEX_STEP, DIFFERENCES)
+    np.testing.assert_allclose(second.value, np.cos(X) * V, rtol=1e-9)
+
+
+def test_a_jump_of_one_output_does_not_hide_that_another_is_not_analytic():
+    def jumping(t):
+        sign = -1.0 if 0 < np.real(t) < 1e-6 else 1.0  # at the smallest steps alone
+        return np.array([sign * np.cos(t), np.abs(t - 0.5)])
+
+    (found,) = derivatives([jumping])
+    assert found.method == DIFFERENCES
+    np.testing.assert_allclose(found.value[1], -1.0, rtol=1e-9)

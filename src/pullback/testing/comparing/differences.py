@@ -21,6 +21,7 @@ IMAGINARY_STEP = 1e-30
 """No subtraction takes place, so the step may be far below rounding (Squire & Trapp, SIAM Review 40, 1998)."""
 FIRST_STEP, SHRINK, LEVELS = 2.0**-4, 4.0, 10
 """Steps 1/16 ... 2.4e-7: the largest for smooth functions, the smallest beside the edge of a domain."""
+LAST_STEP = FIRST_STEP / SHRINK ** (LEVELS - 1)
 FAR = 1e-3
 """How far, relatively, an extrapolated value may lie from the plain difference of the smallest step."""
 AGREEMENT = 1e-5
@@ -43,8 +44,9 @@ def derivatives(paths: Iterable[Path], eps: float = 0.0) -> list[Derivative]:
     """The derivative at 0 of each path, one after the other; ``eps`` is the relative rounding of what the paths move,
     if that is coarser.
 
-    The complex step is taken for all of them if on the first it agrees with central differences to 1e-5; so hand over a
-    general direction first.
+    The complex step is taken if on the first of them it agrees with central differences to 1e-5, so hand over a general
+    direction first; and on each of the others only where one plain difference bears it out: what LAPACK leaves open,
+    such as the sign of an eigenvector, may come out otherwise for complex numbers along some of the paths.
     """
     todo = list(paths)
     if not todo:
@@ -53,7 +55,19 @@ def derivatives(paths: Iterable[Path], eps: float = 0.0) -> list[Derivative]:
     exact = complex_step(todo[0])
     if exact is None or not _agree(exact, first):
         return [first, *(richardson(phi, eps) for phi in todo[1:])]
-    return [exact, *(complex_step(phi) or richardson(phi, eps) for phi in todo[1:])]
+    return [exact, *(_stepped(phi, eps) for phi in todo[1:])]
+
+
+def _stepped(phi: Path, eps: float) -> Derivative:
+    """The complex step where differences bear it out, else these."""
+    exact = complex_step(phi)
+    if exact is None:
+        return richardson(phi, eps)
+    plain = _central(phi, LAST_STEP, exact.value)
+    if np.all(np.abs(exact.value - plain) <= FAR * np.max(np.abs(plain), initial=0.0)):  # False for NaN
+        return exact
+    coarse = richardson(phi, eps)
+    return exact if _agree(exact, coarse) else coarse
 
 
 def complex_step(phi: Path) -> Derivative | None:
@@ -131,8 +145,12 @@ def _central(phi: Path, h: float, like: NDArray[Any]) -> NDArray[Any]:
 def _agree(exact: Derivative, coarse: Derivative) -> bool:
     if not np.all(np.isfinite(coarse.error)):
         return False  # the edge of the domain, where the complex step goes on as if there were none
+    size = np.abs(coarse.value)
+    # Where the function jumps, the differences are huge and say nothing; nor do they tell how large the others are.
+    known = coarse.error <= FAR * (size + np.max(size, initial=0.0))
+    known |= not np.any(known)  # where all are 0 but for rounding
     gap = np.abs(exact.value - coarse.value)
-    return bool(np.all(gap <= AGREEMENT * np.max(np.abs(coarse.value), initial=0.0) + 10 * coarse.error))
+    return bool(np.all(gap[known] <= AGREEMENT * np.max(size[known], initial=0.0) + 10 * coarse.error[known]))
 
 
 def _eps(array: NDArray[Any]) -> float:
