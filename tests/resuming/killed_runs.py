@@ -20,7 +20,8 @@ import pullback as pb
 from pullback.stores import Disk, Stored
 
 STEPS, MOMENTS, KILL_AT = range(3)
-TIERED = pb.Tiered(2, 4, write_cost=0.1, read_cost=0.1)
+COSTS = {"write_cost": 0.1, "read_cost": 0.1}
+TIERED = pb.Tiered(2, 4, **COSTS)
 N = 30
 MEMORY = "/dev/shm"  # noqa: S108 - a folder of its own is made in it
 """Where files are in memory, on many machines: what is tested is not the disk."""
@@ -76,10 +77,39 @@ def all_kinds(x, policy):
     return np.sum(last**2) + np.sum(vectors * rows[::-1]) + np.sum(numbers[::2]) + noise * np.sum(m)
 
 
+def in_marked_steps(x, policy):
+    """Loops in marked steps, and code in a checkpoint: both run again, and the loops do not."""
+
+    def body(k, u):
+        moment(is_step=True)
+        return u + 0.1 * np.sin(u * k)
+
+    u = pb.checkpoint(lambda x: np.sin(x) * x)(x)
+    for _ in pb.steps(2):
+        u = pb.fori_loop(0, N, body, u * 1.1, policy=policy)
+    return np.sum(u**2)
+
+
+def from_another_directory(x, policy):
+    """The policy names a relative directory, and the program goes elsewhere before its second loop and its reverse.
+    Beside it a process is forked off that has a gradient of its own."""
+    u = np.sqrt(one_loop(x, policy))
+    Path("elsewhere").mkdir(exist_ok=True)
+    os.chdir("elsewhere")
+    child = os.fork()
+    if child == 0:
+        pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, lambda k, u: np.cos(u), x, policy=pb.Binomial(2))))(np.ones(3))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    return one_loop(x * u, policy)
+
+
 PROGRAMS = {
     "one loop": (one_loop, TIERED),
     "all kinds": (all_kinds, TIERED),
     "every snapshot on disk": (all_kinds, Stored(pb.Binomial(4), memory=Disk())),
+    "in marked steps": (in_marked_steps, TIERED),
+    "from another directory": (from_another_directory, pb.Tiered(2, 4, directory="snapshots", **COSTS)),
     "records a period": (all_kinds, pb.Periodic(5, tier="disk")),
 }
 
@@ -101,6 +131,7 @@ def run(name, kills):
             COUNTS[MOMENTS], COUNTS[KILL_AT] = 0, moment
             child = os.fork()
             if child == 0:
+                os.chdir(around)
                 with pb.resume(directory):
                     answer.write_bytes(gradient(name))
                 os._exit(0)

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.resuming.test_journal_files import do_harm
 import pullback as pb
 from pullback.stores import AsType, Disk, Stored
 
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 X = np.array([0.3, 0.7, 1.1])
 TIERED = pb.Tiered(2, 4, write_cost=0.1, read_cost=0.1)
 
@@ -371,6 +373,72 @@ def test_a_directory_in_use_is_refused(directory):
         other.join()
     with pb.resume(directory):
         assert gradient().tobytes() == gradient().tobytes()
+
+
+def in_a_forked_process(call):
+    """Whether ``call()`` is true there. The process ends as a worker does, so nothing of pytest's runs in it."""
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            os._exit(0 if call() else 1)
+        os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@forks
+def test_a_process_that_is_forked_off_is_not_in_the_block(directory, tmp_path):
+    """Its loops have no number, and its files are none of the journal's; it may have a block of its own."""
+    wanted, other = gradient().tobytes(), gradient(x=2 * X).tobytes()
+
+    def works():
+        with pb.resume(tmp_path / "own"):
+            own = gradient().tobytes()
+        return (own, gradient(x=2 * X).tobytes()) == (wanted, other)
+
+    with pb.resume(directory):
+        _, pull = pb.vjp(lambda x: loss(x, steps_until(0)), X)
+        assert in_a_forked_process(works)
+        assert in_a_forked_process(lambda: is_refused(pull))
+        assert pull(1.0)[0].tobytes() == wanted
+        assert gradient(x=2 * X).tobytes() == other
+    assert not [*directory.iterdir()]
+
+
+def is_refused(pull):
+    with pytest.raises(pb.ResumeError, match="forked off"):
+        pull(1.0)
+    return True
+
+
+@forks
+def test_a_process_that_is_forked_off_leaves_the_journal_where_it_leaves_the_block(directory):
+    stopped(directory, 0.6)
+    session = pb.resume(directory)
+    session.__enter__()
+    files = sorted(map(str, directory.rglob("*")))
+    assert in_a_forked_process(lambda: session.__exit__(None, None, None) is None)
+    assert sorted(map(str, directory.rglob("*"))) == files
+    session.__exit__(None, None, None)
+
+
+@forks
+def test_a_worker_that_outlives_the_process_of_the_block_does_not_hold_the_directory(directory):
+    (read, write), (ended, ends) = os.pipe(), os.pipe()
+
+    def killed():
+        pb.resume(directory).__enter__()
+        if os.fork() == 0:
+            os.write(write, b"!")
+            os.close(ends)
+            os.read(ended, 1)  # until the test has closed its end
+            os._exit(0)
+        return os.read(read, 1) == b"!"
+
+    assert in_a_forked_process(killed)
+    with pb.resume(directory):
+        assert gradient().tobytes() == gradient().tobytes()
+    for each in (read, write, ended, ends):
+        os.close(each)
 
 
 def test_a_directory_that_cannot_be_made_is_a_named_error(tmp_path):

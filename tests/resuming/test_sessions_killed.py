@@ -15,6 +15,13 @@ from pullback.scheduling.machine import Machine
 
 PROGRAM = Path(__file__).with_name("killed_runs.py")
 N_LOOPS = {"one loop": 1}
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def another_directory(tmp_path, monkeypatch):
+    """What a program leaves there goes with it."""
+    monkeypatch.chdir(tmp_path)
 
 
 def longest_segment(policy, n):
@@ -59,8 +66,9 @@ def require_taken_up(name, lists):
     return [other[2] for other in others]
 
 
-def test_three_kills():
-    assert require_taken_up("one loop", [[45, 60, 20]]) == [3]
+@pytest.mark.parametrize("name", ["one loop", "from another directory"])
+def test_three_kills(name):
+    assert require_taken_up(name, [[45, 60, 20]]) == [3]
 
 
 @pytest.mark.slow

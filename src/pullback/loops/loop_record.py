@@ -36,7 +36,7 @@ from pullback.loops.loop_bytes import (
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.replay_check import trial, unrepeated
 from pullback.loops.staged_step import Pass
-from pullback.memory.in_force import MEASURED, RESUMED, agreement_in_force, planned, recorded, using
+from pullback.memory.in_force import MEASURED, agreement_in_force, planned, recorded, resumed, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.reverse_sweep import Sweep, innermost_of
 from pullback.memory.working_bytes import Lifetimes, Needed, Variables
@@ -161,8 +161,7 @@ class LoopRecord:
             return
         loops = planned()
         start = chain.state if loops is not None else []  # else the executor alone says how long that lives
-        session = RESUMED.get()
-        self.journal = None if session is None or loops is not None else session.begun(self)
+        self.journal = None if loops is not None or (session := resumed()) is None else session.begun(self)
         before = chain.store.ledger.total + chain.store.ledger.lent_bytes
         self._run_first()
         ledger = chain.store.ledger

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pullback.memory.in_force import (
-    RESUMED,
     innermost,
     planned,
     progress_in_force,
     recorded,
+    resumed,
     staging_in_force,
     threads_in_force,
     verify_in_force,
@@ -141,8 +141,9 @@ def _governed(
 
 
 def _require_no_journal() -> None:
-    if RESUMED.get() is not None:
-        RESUMED.get().refuse(
+    session = resumed()
+    if session is not None:
+        session.refuse(
             "the steps of pullback.steps are run again from their records, which no journal holds",
             "write the loop as pullback.fori_loop or pullback.scan",
         )

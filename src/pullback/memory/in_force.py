@@ -24,7 +24,7 @@ _WATCHERS: ContextVar[tuple[Callable[[Any], None], ...]] = ContextVar("pullback_
 LIVE: Final[dict[int, None]] = {}
 """The threads in which traces are under way. Adopted code looks whether there is any, which must cost nothing."""
 RESUMED: Final[ContextVar[Any]] = ContextVar("pullback_resumed", default=None)
-"""The block of ``resume``, which gives a loop its journal; None where there is none."""
+"""The block of ``resume`` that was entered last; :func:`resumed` asks whether it is open in this process."""
 MEASURED: Final[ContextVar[bool]] = ContextVar("pullback_measured", default=False)
 """Whether loops are run for the sake of a plan, which also says what their steps take while they run."""
 _UNSAID = (None, None, None, None, None, None)
@@ -357,6 +357,12 @@ def planning() -> Iterator[list[Any]]:
         yield loops
     finally:
         _PLANNED.reset(token)
+
+
+def resumed() -> Any:
+    """The block of ``resume`` in force, which gives a loop its journal; None where there is none, and in a process that
+    was forked off within the block."""
+    return None if (session := RESUMED.get()) is None or session.lock is None else session
 
 
 def planned() -> list[Any] | None:

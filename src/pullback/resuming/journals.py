@@ -152,6 +152,7 @@ class LoopJournal:
     def may_write(self, n_taken: int, live: list[Any] | None) -> None:
         """Between two actions, of which ``n_taken`` are carried out: write the journal where this is safe. ``live`` is
         the snapshot that the live state is, where it will be needed."""
+        self.session.require_open()
         machine, store = self.record.machine, self.record.chain.store
         if machine.tape is not None or (not machine.swept and machine.cursor == 0):
             return

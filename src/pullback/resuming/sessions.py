@@ -3,8 +3,9 @@
 import os
 import shutil
 from contextlib import suppress
+from functools import cache
 from io import FileIO
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
@@ -12,7 +13,7 @@ from typing import Any, NoReturn
 from attrs import define, field, frozen
 from xxhash import xxh3_64_hexdigest
 
-from pullback.memory.in_force import RESUMED, depth
+from pullback.memory.in_force import RESUMED, depth, resumed
 from pullback.memory.store import TemporaryFolder
 from pullback.recording.tape import REPLAYABLE
 from pullback.resuming.journal_files import KeptFolder, named, read_text
@@ -32,6 +33,7 @@ except ImportError:  # Windows: nobody is kept out
 
 _REMEDY = "give the loop a policy that keeps snapshots on disk, as policy=pullback.Tiered(4, 20)"
 _NAME, _LOCK = "pullback-loop-", "pullback.lock"
+_OPEN: "set[Session]" = set()
 _LOOKED_AT = 1_000
 """Actions of a schedule that are looked through for a snapshot on disk."""
 
@@ -99,23 +101,28 @@ class Session:
 
     directory: Path
     n_loops: int = field(default=0, init=False)
+    numbers: "count[int]" = field(factory=count, init=False)
     lock: FileIO | None = field(default=None, init=False)
     token: Any = field(default=None, init=False)
     folders: list[KeptFolder] = field(factory=list, init=False)
     """The folders that were made, wherever they are."""
 
     def __enter__(self) -> None:
-        if RESUMED.get() is not None or self.lock is not None:
+        if resumed() is not None or self.lock is not None:
             raise ResumeError("pullback.resume is in force already; leave the block around this one first")
+        _tell_forked()
         with named(f"no journal can be written in {self.directory}"):
             self.directory.mkdir(0o700, parents=True, exist_ok=True)
-            self.lock, self.n_loops = _locked(self.directory / _LOCK), 0
+            self.lock, self.n_loops, self.numbers = _locked(self.directory / _LOCK), 0, count()
+        _OPEN.add(self)
         self.token = RESUMED.set(self)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         lock, self.lock = self.lock, None
         RESUMED.reset(self.token)
         try:
+            if lock is None:
+                return  # forked off: files and error are those of a program that is in no block
             if kind is None:
                 self._remove()
             elif isinstance(error, StoreError):
@@ -123,13 +130,16 @@ class Session:
         finally:
             if lock is not None:
                 lock.close()
+                _OPEN.discard(self)
 
     def require_open(self) -> None:
-        """Raise :class:`ResumeError` where the block has ended, and its journals with it."""
+        """Raise :class:`ResumeError` where the block has ended, and its journals with it, and in a process that was
+        forked off within the block."""
         if self.lock is None:
             raise ResumeError(
-                "the reverse pass of a loop that ran within pullback.resume begins after the block, which has removed "
-                "its snapshots; call the pull within the block"
+                "a loop that began within pullback.resume goes on after the block, which has removed its snapshots, or "
+                "in a process that was forked off, whose steps are not for the journal; call the pull within the block "
+                "and in its process"
             )
 
     def refuse(self, what: str, remedy: str) -> NoReturn:
@@ -144,7 +154,8 @@ class Session:
             return None
         self.require_open()
         self._require_resumable(record, enclosing)
-        number, self.n_loops = self.n_loops, self.n_loops + 1
+        number = next(self.numbers)  # threads that were given the context do not get the same one
+        self.n_loops = number + 1
         own = KeptFolder(str(self.directory / f"{_NAME}{number}"))
         text_path = self.directory / f"{_NAME}{number}.json"
         told, key = read_text(text_path), key_of(record)
@@ -206,6 +217,21 @@ class Session:
         self.folders.clear()
         with suppress(OSError):
             (self.directory / _LOCK).unlink()
+
+
+@cache
+def _tell_forked() -> None:
+    """Processes that are forked off are in no block, and do not hold its lock when this process has ended."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_leave)
+
+
+def _leave() -> None:
+    while _OPEN:
+        session = _OPEN.pop()
+        lock, session.lock = session.lock, None
+        if lock is not None:
+            lock.close()
 
 
 def _disks(record: Any) -> dict[str, Disk]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.memory.in_force import RESUMED, depth, planned, policy_in_force, progress_in_force, using, watchers
+from pullback.memory.in_force import depth, planned, policy_in_force, progress_in_force, resumed, using, watchers
 from pullback.memory.ledger import LEDGERS, Ledger
 from pullback.memory.reverse_sweep import Releasing, given_out, seeded, sweep
 from pullback.plain_programs.functions_of_steps import sweep_held
@@ -343,8 +343,7 @@ def traced_under(
     saves_all = isinstance(chosen, SaveAll)
     if not saves_all:
         chosen = chosen.at_call()
-    session = RESUMED.get()
-    before = None if session is None else session.n_loops
+    before = None if (session := resumed()) is None else session.n_loops
     governor = None
     if not saves_all or TRAPPED.get():
         governor = PlainCode.of(chosen, ledger, repeatable, (f, args, kwargs), marked=saves_all or session is not None)
