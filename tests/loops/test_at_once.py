@@ -349,7 +349,9 @@ def watched_programs():
     return {each.__name__: each for each in given}
 
 
-@pytest.mark.parametrize("policy", [pb.Binomial(3), pb.Recompute(), pb.Periodic(7), pb.Mixed(3)], ids=repr)
+@pytest.mark.parametrize(
+    "policy", [pb.SaveAll(), pb.Binomial(3), pb.Recompute(), pb.Periodic(7), pb.Mixed(3), pb.Budget(9000)], ids=repr
+)
 @pytest.mark.parametrize("name", watched_programs())
 def test_who_watches_hears_the_same_whether_steps_are_reversed_at_once_or_not(name, policy):
     f, found = watched_programs()[name], []

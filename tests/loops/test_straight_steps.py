@@ -296,3 +296,38 @@ def test_what_shows_in_the_gradient_alone_is_found_at_step_0_which_no_stage_runs
 
     with pytest.raises(pb.ReplayError, match="re-running step 0"):
         pb.grad(f, policy=policy)(np.ones(3))
+
+
+@pytest.mark.parametrize("makes_a_constant", [False, True])
+def test_where_somebody_asks_for_the_report_steps_are_recorded_by_functions_alone(monkeypatch, makes_a_constant):
+    """They hold what each would by itself, small constants too."""
+    proved, factor = [], np.linspace(0.9, 1.1, X.size)
+
+    def counted(known, steps, k, stop, *others):
+        reached = recorded_on(known, steps, k, stop, *others)
+        proved.append(reached[0] - k)
+        return reached
+
+    def shared(x):
+        return np.sum(pb.fori_loop(0, 80, lambda _, u: u + factor * (x * u * (1.0 - factor * u)), x))
+
+    def made(x):
+        def body(_, u):
+            c = 0.1 * factor
+            return u + c * (x * u * (1.0 - c * u))
+
+        return np.sum(pb.fori_loop(0, 80, body, x))
+
+    recorded_on = straight_steps.recorded_on
+    monkeypatch.setattr(straight_steps, "recorded_on", counted)
+    f, policy = made if makes_a_constant else shared, pb.SaveAll()
+    for _ in range(2):
+        proved.clear()
+        _, pull = pb.vjp(f, X, policy=policy)
+        (ct,) = pull(1.0)
+    assert sum(proved) >= 70
+    with pb.using(staging="off"):
+        _, recorded = pb.vjp(f, X, policy=policy)
+        assert recorded(1.0)[0].tobytes() == ct.tobytes()
+    assert pull.report.bytes_by_reason == recorded.report.bytes_by_reason
+    assert pull.report.peak_bytes == pb.plan(f, X, policy=policy).peak_bytes

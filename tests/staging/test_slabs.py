@@ -18,14 +18,14 @@ WIDE, NARROW = ((3, 50), np.dtype(float)), ((7,), np.dtype(np.float32))
 def test_parts_are_arrays_beside_one_another_in_whole_lines():
     plan = Plan(fresh=[WIDE, NARROW, WIDE, WIDE], slots=[True, True, False, True])
     other = object()
-    makers = in_slab(plan, [None, None, other, None], 5)
+    makers, slab = in_slab(plan, [None, None, other, None], 5)
     assert makers[2] is other
     parts = [maker() for _ in range(5) for maker in (makers[0], makers[1], makers[3])]
     for k, part in enumerate(parts):
         part.fill(k)
     assert all((part == k).all() for k, part in enumerate(parts))
     assert {(part.shape, part.dtype, part.flags.c_contiguous) for part in parts} == {(*WIDE, True), (*NARROW, True)}
-    assert len({id(part.base) for part in parts}) == 1
+    assert {id(part.base) for part in parts} == {id(slab)}
     starts = [part.__array_interface__["data"][0] for part in parts]
     assert {(start - starts[0]) % LINE for start in starts} == {0}
     assert parts[0].base.nbytes == 5 * (2 * 1216 + 64)
@@ -54,9 +54,8 @@ def small_slabs(monkeypatch):
     made = []
 
     def counted(plan, makers, n_steps):
-        found = in_slab(plan, makers, n_steps)
-        made.append(n_steps)
-        return found
+        made.extend([n_steps] if n_steps else [])
+        return in_slab(plan, makers, n_steps)
 
     monkeypatch.setattr(slabs, "LEAST", 8000)
     monkeypatch.setattr(slabs, "NBYTES", 6 * 3 * 1600)
@@ -69,6 +68,19 @@ def test_the_bits_are_those_of_recorded_steps(small_slabs):
     require_same(f, X, -X, policies=(pb.SaveAll(),))
     assert len(small_slabs) > 3 and 6 in small_slabs
     assert the_stage().record.plan.slots.count(True) == 3
+
+
+def test_a_report_tells_of_the_parts_that_steps_hold(small_slabs):
+    f = loop_over(body, n=60)
+    with pb.using(staging="off"):
+        _, pull = pb.vjp(f, X)
+        pull(1.0)
+    for _ in range(3):
+        _, again = pb.vjp(f, X)
+        assert again.report.live_bytes > 59 * 3 * 1600
+        again(1.0)
+        assert again.report.bytes_by_reason == pull.report.bytes_by_reason
+    assert small_slabs
 
 
 def test_what_is_handed_out_lies_in_no_slab(small_slabs):

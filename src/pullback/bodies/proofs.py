@@ -46,6 +46,9 @@ class Proof:
     """The places of those that differ from step to step, with what they are by its number; None while the body is to be
     followed to tell."""
 
+    own: list[int] = field(factory=list, init=False)
+    """The places of arrays of which each step that runs its body keeps a copy of its own, small as they are."""
+
     looked_up: list[Any] = field(factory=list, init=False)
     """The arrays, with their kinds, of which the body reads what is told by the number of the step, and nothing else:
     so each step has what they hold then."""
@@ -101,17 +104,25 @@ class Proof:
             holds = self.reads.hold(self.looked_up) and _are_same(values, before)
             wanted = self.constants(number) if holds else None
             if wanted is not None and len(constants) == len(wanted) and all(map(same_content, wanted, constants)):
+                told = [place for place, _ in self.told]
+                pairs = enumerate(zip(wanted, constants, strict=True))
+                self.own = [k for k, (x, y) in pairs if type(x) is np.ndarray and x is not y and k not in told]
                 return True
             self.why = "it changes what it reads"
         return False
 
-    def constants(self, number: int, *, kept: bool = False) -> list[Any] | None:
+    def constants(self, number: int, *, kept: bool = False, own: bool = False) -> list[Any] | None:
         """The plain operands of a step, for who ``kept`` them copied from the user's arrays; None where the step has to
-        be run to tell."""
-        if not self.told:
+        be run to tell. With ``own`` those that each step has are its own."""
+        if not self.told and not own:
             return self.met
-        made = list(self.met)
-        for place, told in self.told:
+        made, copies = list(self.met), dict[int, Any]()
+        for place in self.own if own else ():
+            array = made[place]
+            if id(array) not in copies:
+                copies[id(array)] = faithful_copy(array)
+            made[place] = copies[id(array)]
+        for place, told in self.told or ():
             try:
                 value = told(number)
             except Exception:  # noqa: BLE001 - the body will say it at its own place

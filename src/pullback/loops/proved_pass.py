@@ -111,7 +111,7 @@ class ProvedPass:
                         state = apart(before, state)
                 elif code == BACK:
                     seeds = self._back(step, numbers[at + 2], seeds)
-                elif code == KEEP and not heard:
+                elif code == KEEP:
                     state = list(state)  # which is emptied
                     state = self._kept(step, numbers[at + 2], state)
                 elif (found := (self._of_state_heard if heard else self._of_state)(code, step, state)) is not None:

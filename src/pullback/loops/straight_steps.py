@@ -122,7 +122,7 @@ def straight(
     steps = staged.steps
     if k >= stop or k < staged.first or staged.run is None:
         return k, state
-    if steps.ledger.heard and (steps.ledger.separates or stop > k + 1):  # reports are booked step by step
+    if steps.ledger.heard and steps.ledger.separates:
         return k, state
     going = staged.going
     if going is None or not going.holds(staged, state):
@@ -264,17 +264,19 @@ def recorded_on(
     stage, verifier, compares, lower = kind.stage, steps.verifier, steps.verifier.compares, steps.lower
     reads, first, looked_up = proof.reads, k, () if compares else proof.looked_up  # who comes again meets the same
     function, places, carried = usable(stage.record).function, kind.work.of(stage.record), carrying(stage)
-    (buffers, makers), plan, left, before, fixed = places, stage.record.plan, 0, state, proof.fixed
+    (buffers, makers), plan, left, before, slab = places, stage.record.plan, 0, state, None
+    booked, own = (stage.booked, bool(proof.own)) if steps.ledger.heard else ((), False)
+    fixed = None if own else proof.fixed
     try:
         while k < stop and (k == first or reads.hold(looked_up)):  # type: ignore[union-attr]  # of what holds
             if not left:
                 left = n_in_slab(plan, stop - k)
-                fresh = in_slab(plan, makers, left) if left else makers
+                fresh, slab = in_slab(plan, makers, left)
             end = min(k + CHECKED, stop, k + left if left else stop)
             left -= min(left, end - k)
             with told:
                 for step in range(k, end):
-                    constants = proof.constants(step + lower, kept=True) if fixed is None else fixed
+                    constants = proof.constants(step + lower, kept=True, own=own) if fixed is None else fixed
                     if constants is None:
                         return step, list(state)
                     returned, slots = function(state, values, constants, buffers, fresh)
@@ -284,7 +286,7 @@ def recorded_on(
                         verifier.after(step, list(state), [])
                     elif compares:
                         verifier.n_seen = step + 1
-                    take(StagedStep(kind, slots, step))
+                    take(StagedStep(kind, slots, step, slot_items(booked, slots, slab) if booked else ()))
             k = end
     except Exception as error:
         say_line(error, stage.record)
@@ -308,11 +310,12 @@ def keep(chain: Any, k: int, stop: int) -> None:
 def _keep(chain: Any, k: int, stop: int) -> None:
     """Record steps whose tapes may lie in one array."""
     store, staging = chain.store, chain.steps.staging
+    separates = store.ledger.heard and store.ledger.separates
     chain.verifier.starts(k, chain.state)
     while k < stop:
         if staging is not None and chain.probe is None:
             first, kept, proved = k, list[Any](), staging.proved
-            if proved is not None and not store.ledger.heard and proved.stands() and proved.enters(chain.state):
+            if proved is not None and not separates and proved.stands() and proved.enters(chain.state):
                 k, chain.state = recorded_on(
                     proved, chain.steps, k, stop, chain.state, kept.append, telling() or _QUIET
                 )

@@ -30,8 +30,13 @@ def n_in_slab(plan: Plan, n_left: int) -> int:
     return n_steps if n_steps * nbytes >= LEAST else 0
 
 
-def in_slab(plan: Plan, makers: Sequence[Callable[[], Any]], n_steps: int) -> tuple[Callable[[], Any], ...]:
-    """The makers of what leaves a function, for so many calls: those of slots hand out parts of one array."""
+def in_slab(
+    plan: Plan, makers: Sequence[Callable[[], Any]], n_steps: int
+) -> tuple[Sequence[Callable[[], Any]], np.ndarray[Any, Any] | None]:
+    """The makers of what leaves a function, for so many calls, and the array of which those of slots hand out parts;
+    for no calls the makers as they are."""
+    if not n_steps:
+        return makers, None
     each = [_nbytes(kind) if slot else 0 for kind, slot in zip(plan.fresh, plan.slots, strict=True)]
     memory, start = np.empty(n_steps * sum(each), np.uint8), 0
     found: list[Callable[[], Any]] = []
@@ -43,7 +48,7 @@ def in_slab(plan: Plan, makers: Sequence[Callable[[], Any]], n_steps: int) -> tu
             maker = iter(rows).__next__  # noqa: PLW2901
         found.append(maker)
         start += nbytes
-    return tuple(found)
+    return tuple(found), memory
 
 
 def _nbytes(kind: tuple[tuple[int, ...], Any]) -> int:

@@ -128,13 +128,15 @@ def booked_slots(records: Sequence[Any], slots: Sequence[int]) -> tuple[tuple[in
     return tuple(found.items())
 
 
-def slot_items(booked: Sequence[tuple[int, str]], slots: Sequence[Any]) -> list[Item]:
-    """What holding the slots costs, as the ledger books the records."""
+def slot_items(booked: Sequence[tuple[int, str]], slots: Sequence[Any], slab: Any = None) -> list[Item]:
+    """What holding the slots costs, as the ledger books the records; of an array for many steps, ``slab``, each
+    part."""
     items: dict[int, Item] = {}
     for k, reason in booked:
         value = slots[k]
         if isinstance(value, np.ndarray):
-            buffer = buffer_of(value)
+            base = value.base
+            buffer = value if base is None or base is slab else buffer_of(value)
             items.setdefault(id(buffer), (id(buffer), buffer.nbytes, reason))
     return list(items.values())
 
