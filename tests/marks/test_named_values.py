@@ -480,3 +480,28 @@ def test_steps_that_are_alike_tell_each_value_by_its_place(policy, staging):
         return [part.tobytes() for part in found], heard
 
     assert told(policy=policy, staging=staging) == told(staging="off")
+
+
+def test_steps_with_a_label_each_share_what_executes_them_again():
+    def program(tag):
+        def f(x):
+            for k in pb.steps(100):
+                x = pb.name(np.sin(x) * x, tag(k))
+            return np.sum(x)
+
+        return f
+
+    def told(tag):
+        _, pull = pb.vjp(program(tag), X, policy=pb.Recompute())
+        _, each = pull(1.0)[0], [pull.adjoint(name) for name in dict.fromkeys(map(tag, range(100)))]
+        return pull.report.bytes_by_reason["bookkeeping"], np.concatenate(each).reshape(100, -1)
+
+    (one, cts), (own, own_cts) = told(lambda k: "step"), told("step {}".format)
+    np.testing.assert_array_equal(cts, own_cts)
+    assert own < one + 100 * 200
+
+
+def test_why_steps_with_a_mark_are_recorded_is_told():
+    body = lambda _, u: pb.name(np.sin(u), "s") * u  # noqa: E731 - whose stages are asked for
+    pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x, staging="numpy")))(X)
+    assert "name marks a value as 's'" in str(pb.explain_stage(body))

@@ -188,3 +188,30 @@ def test_what_is_computed_again_is_compared():
 
     with pytest.raises(pb.ReplayError, match=r"drifting, called at .* gave other bytes"):
         pb.grad(f, policy=pb.Keep(np.exp, outer=pb.Mixed(10)))(X)
+
+
+def test_a_rule_for_the_label_of_one_step_is_for_that_step_alone():
+    """Though steps share what executes them again where they differ in labels alone."""
+    n_calls = [0]
+
+    @pb.primitive
+    def sine(x):
+        n_calls[0] += 1
+        return np.sin(x)
+
+    sine.vjp("x", fn=lambda ct, x: ct * np.cos(x))
+
+    def f(x):
+        for k in pb.steps(20):
+            v = pb.name(sine(x), f"step {k}")
+            x = np.tanh(v * v) * np.exp(-x * x) * v
+        return np.sum(x)
+
+    def calls(*rules):
+        n_calls[0] = 0
+        found = pb.grad(f, policy=pb.Keep(np.tanh, *rules, outer=pb.Recompute()))(X)
+        assert found.tobytes() == pb.grad(f)(X).tobytes()
+        return n_calls[0]
+
+    assert calls("step 3") == calls() - 1
+    assert calls("step 3", "step 11") == calls() - 2

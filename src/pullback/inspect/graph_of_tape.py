@@ -17,6 +17,7 @@ import numpy as np
 from pullback.inspect.graph import Body, Graph, Node, Output, Slot, Steps, graph_from
 from pullback.loops.loop_record import LOOP, LoopRecord
 from pullback.marks.checkpoints import without_checkpoints
+from pullback.marks.named_values import BEGUN, PASSED
 from pullback.memory.ledger import Ledger, tape_holdings
 from pullback.pictures.adjoint_norms import with_adjoints
 from pullback.policies.save_all import SaveAll
@@ -366,13 +367,11 @@ def _detail(form: Form, record: Record) -> str:
             f"[{shown(params['key'])}]" if "key" in params else f".{prim.name}" for prim, params in region.steps
         )
         return steps if steps and region.key is Ellipsis else f"{steps}[{shown(region.key)}]"
-    if not form.has_params:
-        return ""
-    params = [
-        (name, value)
-        for name, value in zip(form.primitive.params, record[-2], strict=True)
-        if value is not None and value is not False
-    ]
+    if form in (PASSED, BEGUN):
+        told = zip(("tag", "step"), record[-3], strict=True)
+    else:
+        told = zip(form.primitive.params, record[-2] if form.has_params else (), strict=False)
+    params = [(name, value) for name, value in told if value is not None and value is not False]
     return ", ".join(f"[{shown(value)}]" if name == "key" else f"{name}={shown(value)}" for name, value in params)
 
 

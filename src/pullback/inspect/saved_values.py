@@ -317,7 +317,7 @@ def _origin(held: Held, tape: Tape, labels: list[str], *, inside: bool = False) 
     record = tape.records[ident]
     made_by = FORMS[record[0]] if record is not None else form
     if record is not None and made_by in (PASSED, BEGUN):
-        return repr(record[-2][0])  # the label that the value bears
+        return repr(record[-3][0])  # the label that the value bears
     if inside:  # numbers inside a loop's body are on no graph that the user can print
         return "state" if made_by is INPUT else f"{made_by.name} of the step"
     if made_by is COMPONENT and record is not None:

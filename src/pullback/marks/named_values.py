@@ -3,7 +3,7 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import define, field
@@ -11,7 +11,7 @@ from attrs import define, field
 from pullback.memory.in_force import innermost
 from pullback.recording.crossing import present
 from pullback.recording.handles import SHARED, Handle, activate, freeze, kind_of, make, resolve, tape_of
-from pullback.recording.tape import FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
+from pullback.recording.tape import DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
 from pullback.rules.cotangent_sums import send
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form, new_form
@@ -38,8 +38,9 @@ def name(u: Any, tag: str, *, step: Any = None) -> Any:
         last first, and stores nothing; ``ct`` is not to be written. Values on which the output does not depend are
         passed over. The tag is a label, too, by which ``pullback.Keep(tag)`` keeps the value, and ``pullback.saved``
         shows it. Under a policy steps of ``pb.steps`` share what re-executes them where they do the same, labels
-        included: a label of each step's own (``f"step {k}"``) takes about 3.5 kB a step, one label for all takes none;
-        which step it was, ``step`` tells.
+        or not: a label of each step's own (``f"step {k}"``) takes about 0.4 kB a step, one label for all takes none;
+        which step it was, ``step`` tells. Steps in which a value is marked are recorded, and not staged, which
+        :func:`explain_stage` says.
     step
         The number that ``fn`` is told. Default: in a loop function the number that its body gets (counted from 0 in
         ``scan`` and ``while_loop``; a tuple, the outermost loop first, in nested ones), and elsewhere, ``pb.steps``
@@ -70,6 +71,9 @@ def name(u: Any, tag: str, *, step: Any = None) -> Any:
 def _marked(leaf: Any, tag: str, step: Any) -> Any:
     if not carries_derivative(leaf):
         return leaf
+    if isinstance(leaf, Handle) and leaf._tape.mode == DEFERRED:
+        shadow = leaf._tape.shadow
+        shadow.why = shadow.why or f"name marks a value as {tag!r}, whose cotangent is to be had"
     tape = tape_of((leaf,), "name") if isinstance(leaf, Handle) else innermost()
     if tape is None or tape.mode == PAUSED:
         return leaf
@@ -96,7 +100,8 @@ def _record(handle: Any, tape: Tape, tag: str, step: Any) -> None:
     marks, ident = _marks_of(tape), len(tape.records)
     ids = () if handle._id is None else (handle._id,)
     form = PASSED if ids else BEGUN
-    record = (form.opcode, *ids, ident, (tag, step), site_here())
+    told = tag, step
+    record = (form.opcode, *ids, told, ident, site_here())
     marks.specs.setdefault(tag, []).append(spec_of(handle._value))
     marks.places.setdefault(tag, array("q")).append(ident)
     outer = tape.enclosing
@@ -104,7 +109,7 @@ def _record(handle: Any, tape: Tape, tag: str, step: Any) -> None:
         _marks_of(outer).in_loops.add(tag)
         outer = outer.enclosing
     if tape.mode == REPLAYABLE:
-        tape.governor.before_record(record, (handle,), (handle._value,), {})
+        tape.governor.before_record(record, (handle, told), (handle._value, told), {})
     tape.records.append(record)
     activate(handle, ident)
 
@@ -147,18 +152,21 @@ def _pass_on(record: tuple[Any, ...], ct: Any, run: Any) -> None:
 
 
 def _tell(record: tuple[Any, ...], ct: Any, run: Any) -> None:
-    ident, (tag, step), _ = record[-3:]
+    (tag, step), ident, _ = record[-3:]
     if run.told is not None:
         run.told(tag, run.step if step is None else step, ident if run.step is None else None, ct)
 
 
+TOLD: Final = "told"
+"""The operand that is the tag and the number of a mark. So a record holds it as it does any plain value, and steps that
+differ in nothing else do the same."""
+
+
 def _form(n_ids: int) -> Form:
-    prim = Primitive(
-        name="name", forward=lambda x, **_: x, operands=("x",), params=("tag", "step"), view=True, guarded=False
-    )
+    prim = Primitive(name="name", forward=lambda x, told: x, operands=("x", TOLD), view=True, guarded=False)
 
     def build(opcode: int) -> tuple[Form, Any]:
-        return Form(opcode, prim, tuple(range(n_ids)), 1, (), (), exact=True, has_params=True, own=-3), _pull_named
+        return Form(opcode, prim, tuple(range(n_ids)), 1, (), (TOLD,), exact=True, own=-2), _pull_named
 
     return new_form(build, together=_pull_named_of_several)
 

@@ -35,7 +35,7 @@ from pullback.rules.rule_names import positions
 from pullback.words.specs import buffer_of
 
 MARK: Final = "name"
-PARAMS: Final = ("tag", "step")
+OPERANDS: Final = ("x", "told")
 
 
 class Far(NamedTuple):
@@ -194,9 +194,9 @@ class KeptChain:
         ids = self._ids(entry)
         if form.primitive.view and ids[0] is not None:
             self.base[ident] = self.base.get(ids[0], ids[0])
-        if form.primitive.name == MARK and form.primitive.params == PARAMS:
+        if form.primitive.name == MARK and form.primitive.operands == OPERANDS:
             marked = ident if ids[0] is None or ids[0] < self.entries.start else ids[0]
-            self._label(marked, values[0], operands[0], record[-2][0])
+            self._label(marked, values[0], operands[0], record[-3][0])
         for name, saved in zip(form.saved, form.saved_values(record), strict=True):
             told, places = f"{form.name}.{name}", positions(form.primitive, name, len(ids))
             for k in places:

@@ -71,7 +71,7 @@ class KeptSteps(PlainChain):
 
     keeps: Any = None
     """The :class:`KeptChain` of the step under way, or of the one that is reversed."""
-    plans: dict[Pattern, Mapping[Any, str]] = field(factory=dict)
+    plans: dict[Pattern | int, Mapping[Any, str]] = field(factory=dict)
     """What is kept of steps by what they do: its key as entries have ids, and the tier."""
     settled: int = 0
     """The number of steps that are over, and hold what is kept."""
@@ -119,9 +119,15 @@ class KeptSteps(PlainChain):
             hows |= {key: value.tier for key, value in kept.items() if type(value) is Far}
             floor, start = entries.floor(step), entries.cuts[step]
             plan = {_coded(key, floor, start): hows.get(key, "") for key in kept}
-            self.plans.setdefault(entries.patterns[step], plan)
+            if self.plans.setdefault(entries.patterns[step], plan) != plan:
+                self.plans[step] = plan  # a rule has told its labels from those of the others
             if keeps.stores or self.ended:
                 self.put(step, {key: self.stored(value, hows.get(key, "")) for key, value in kept.items()}, digests)
+
+    def plan_of(self, step: int) -> Mapping[Any, str]:
+        """What is kept of a step, as its pattern has it or as it has it alone."""
+        plan = self.plans.get(step)
+        return self.plans[self.entries.patterns[step]] if plan is None else plan
 
     def stored(self, value: Any, tier: str) -> Any:
         """A kept value, or where it is: in a tier that has a name."""
@@ -240,7 +246,7 @@ class KeepingReplayer(Replayer):
             super().run(step, None)
             return
         entries, start = self.entries, self.entries.cuts[step]
-        plan = self.steps.plans[entries.patterns[step]].items()
+        plan = self.steps.plan_of(step).items()
         self.plan, self.taken, self.found = {_decoded(key, entries, start): how for key, how in plan}, {}, {}
         super().run(step, records)
         self.steps.put(step, self.taken, self.found)
