@@ -72,7 +72,7 @@ def _marked(leaf: Any, tag: str, step: Any) -> Any:
     if not carries_derivative(leaf):
         return leaf
     if isinstance(leaf, Handle) and leaf._tape.mode == DEFERRED:
-        shadow = leaf._tape.shadow
+        shadow: Any = leaf._tape.shadow
         shadow.why = shadow.why or f"name marks a value as {tag!r}, whose cotangent is to be had"
     tape = tape_of((leaf,), "name") if isinstance(leaf, Handle) else innermost()
     if tape is None or tape.mode == PAUSED:
