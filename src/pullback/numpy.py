@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.adopted_kinds.iterators import broadcast as broadcast
+from pullback.adopted_kinds.iterators import ndenumerate as ndenumerate
+from pullback.adopted_kinds.iterators import nditer as nditer
 from pullback.adopting.numpy_calls import append as append
 from pullback.adopting.numpy_calls import arange as arange
 from pullback.adopting.numpy_calls import array as array
@@ -58,12 +61,13 @@ from pullback.adopting.numpy_calls import vstack as vstack
 
 __all__ = [
     "append", "arange", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
-    "c_", "cdouble",
+    "broadcast", "c_", "cdouble",
     "clongdouble", "column_stack", "complex64", "complex128", "concat", "concatenate", "copyto", "csingle", "double",
     "dstack",
     "fill_diagonal", "float16", "float32", "float64", "fromiter", "frompyfunc", "full", "full_like", "half", "hstack",
     "isscalar",
-    "longdouble", "place", "put", "put_along_axis", "putmask", "r_", "require", "single", "stack", "vectorize",
+    "longdouble", "ndenumerate", "nditer", "place", "put", "put_along_axis", "putmask", "r_", "require", "single",
+    "stack", "vectorize",
     "vstack",
 ]  # fmt: skip
 

@@ -109,3 +109,49 @@ def test_a_function_of_numpy_takes_a_list_of_traced_numbers(name):
 def test_lists_are_written_into_arrays():
     difference = (lists.written(0.4 + H) - lists.written(0.4 - H)) / (2 * H)
     np.testing.assert_allclose(pb.grad(LISTS.written)(0.4), difference, rtol=1e-6)
+
+
+KINDS = """
+import numpy as np
+
+def checked(x, kind=float, *, other=np.float64, key=len):
+    made = kind(x) * other(x)
+    return made * key([x]), list(map(kind, [x, 2.0]))
+
+def total(x):
+    made, both = checked(x)
+    return made + both[0] + checked(x, int)[0] + checked(x, lambda v: 2 * v)[0]
+"""
+
+
+def test_a_parameter_that_is_float_if_nothing_is_given_converts_a_tracer(tmp_path):
+    (tmp_path / "kinds.py").write_text(KINDS)
+    total = pb.adopt(tmp_path / "kinds.py").total
+    assert total(1.5) == 1.5**2 + 1.5 + 1.5 + 2 * 1.5**2
+    assert pb.grad(total)(1.5) == 3.0 + 1.0 + 1.0 + 6.0
+
+
+ABSTRACT = """
+from collections.abc import Iterable, Sized
+import numpy as np
+
+def spread(x):
+    if not isinstance(x, Iterable) and not isinstance(x, (str, Sized)):
+        return np.array([x, 2 * x])
+    return x
+
+def total(x):
+    match x[0]:
+        case Iterable():
+            kind = 100.0
+        case _:
+            kind = 1.0
+    return kind * np.sum(spread(x[0])) + np.sum(spread(x))
+"""
+
+
+def test_a_traced_number_is_no_iterable(tmp_path):
+    (tmp_path / "abstract.py").write_text(ABSTRACT)
+    total, x = pb.adopt(tmp_path / "abstract.py").total, np.array([2.0, 3.0])
+    assert total(x) == pb.value_and_grad(total)(x)[0] == 11.0
+    np.testing.assert_array_equal(pb.grad(total)(x), [4.0, 1.0])

@@ -448,3 +448,40 @@ def test_a_draw_that_cannot_be_moved_is_refused_by_name(tmp_path):
     (tmp_path / "with_shape.py").write_text("import numpy as np\n\ndef f(t):\n    return np.random.gamma(t, 1.0)\n")
     with pytest.raises(pb.ConversionError, match=r"with_shape.py:4.*draw with plain parameters"):
         pb.grad(pb.adopt(tmp_path / "with_shape.py").f)(2.0)
+
+
+OF_CLASSES = """
+import math
+import numpy as np
+
+class Literal:
+    __getitem__ = np.array
+
+class Rule:
+    root, length, zeros = math.sqrt, math.hypot, np.zeros
+
+A = Literal()
+TABLE = A[1.0, 2.0, 3.0]
+
+class Layer:
+    @np.vectorize
+    def density(self, height):
+        return 1.2 - 0.1 * height
+
+    density_of_none = np.vectorize(lambda model, height: 2.0)
+
+    def total(self, height):
+        rule = Rule()
+        made = rule.zeros(2)
+        made[0] = rule.root(height) + rule.length(height, 3.0)
+        return made[0] + Layer.density(self, height) + A[height, 1.0][0] + Layer.density_of_none(self, 3.0)
+"""
+
+
+def test_functions_written_in_c_are_no_methods_of_classes(tmp_path):
+    (tmp_path / "of_classes.py").write_text(OF_CLASSES)
+    copy = pb.adopt(tmp_path / "of_classes.py")
+    np.testing.assert_array_equal(copy.TABLE, [1.0, 2.0, 3.0])
+    assert copy.Layer().total(4.0) == 2.0 + 5.0 + 0.8 + 4.0 + 2.0
+    np.testing.assert_allclose(pb.grad(copy.Layer().total)(4.0), 0.25 + 0.8 - 0.1 + 1.0)
+    np.testing.assert_allclose(pb.hvp(copy.Layer().total, (4.0,), (1.0,)), -1 / 32 + 9 / 125)

@@ -1,4 +1,4 @@
-"""Kinds of values in adopted code: classes that are asked for, by patterns and by dispatchers.
+"""Kinds of values in adopted code: classes that are asked for, iterators over elements, caches of calls.
 
-May import: recording.
+May import: words, recording, primitives.shaping, memory.
 """

@@ -11,6 +11,15 @@ from typing import Any, Final
 from pullback.recording.handles import Handle, type_of
 
 
+def is_instance(x: Any, given: Any) -> bool:
+    """``isinstance(x, given)`` of what a handle stands for, which may have no elements to iterate over where every
+    handle has the method; a class of handles is asked of the handle."""
+    kinds = given if isinstance(given, tuple) else (given,)
+    if any(isinstance(kind, type) and issubclass(kind, Handle) for kind in kinds):
+        return isinstance(x, given)
+    return issubclass(type_of(x), given)
+
+
 @cache
 def matching(cls: Any) -> Any:
     """A class for patterns, of which a handle is an instance where what it stands for is one of ``cls``; anything but a
@@ -19,7 +28,7 @@ def matching(cls: Any) -> Any:
         return cls
 
     def matches(_: Any, x: Any) -> bool:
-        return isinstance(x, cls) or (issubclass(type(x), Handle) and issubclass(type_of(x), cls))
+        return is_instance(x, cls) if issubclass(type(x), Handle) else isinstance(x, cls)
 
     kind: Any = type(cls.__name__, (type(cls),), {"__instancecheck__": matches})
     return kind(cls.__name__, (cls,), {"__module__": cls.__module__})

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.adopted_kinds.dispatching import is_instance
 from pullback.adopted_loops.loop_code import LOOPS, UNBOUND
 from pullback.adopted_loops.loop_runs import joining, run_loop
 from pullback.adopting.numpy_calls import as_scalar_type
@@ -38,7 +39,7 @@ def _called(function: Any, *args: Any) -> Any:
             return getattr(args[0], "stands_for", type(args[0]))
         return function(*args)
     if function is isinstance:
-        return issubclass(type_of(args[0]), args[1]) or isinstance(args[0], args[1])
+        return is_instance(*args)
     if len(args) > 1:
         return function(*args)
     if function is type:

@@ -3,6 +3,7 @@ tracers."""
 
 from collections.abc import Callable
 from functools import update_wrapper
+from inspect import unwrap
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -54,9 +55,9 @@ def _plainly(given: Any) -> Any:
     original = getattr(given, "_pullback_original", None)
     if isinstance(given, ModuleType) and original is not None:
         return original
-    plain = getattr(given, "__wrapped__", None)
+    plain = unwrap(given) if callable(given) else given
     named = getattr(given, "__name__", "")
-    if plain is not None and getattr(np, named, None) is plain:
+    if plain is not given and getattr(np, named, None) is plain:
         return plain
     return given
 

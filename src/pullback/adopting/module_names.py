@@ -1,4 +1,5 @@
-"""What names stand for in a module that is adopted, read off its text: what it imports, and which may be arrays."""
+"""What names stand for in a module that is adopted, read off its text: what it imports, which may be arrays, and which
+functions are compiled."""
 
 import ast
 from typing import Final
@@ -7,6 +8,9 @@ import numpy as np
 
 SCALARS: Final = frozenset(("int", "float", "len", "round", "abs", "min", "max", "str", "bool", "range", "complex"))
 """Builtin functions that give no array, of what gives none."""
+
+COMPILED: Final = ("jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "generated_jit", "pythran", "cython")
+"""Parts of names of decorators that compile a function."""
 
 ALL_OF: Final = {"numpy": np.__all__, "numpy.linalg": np.linalg.__all__, "numpy.fft": np.fft.__all__}
 """What ``from numpy import *`` binds."""
@@ -123,3 +127,23 @@ def names_in(target: ast.expr) -> list[str]:
     if isinstance(target, ast.Tuple | ast.List):
         return [name for part in target.elts for name in names_in(part)]
     return names_in(target.value) if isinstance(target, ast.Starred) else []
+
+
+def name_of(function: ast.expr) -> str:
+    """The last name of a dotted expression; empty for any other."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def is_compiled(node: Function) -> bool:
+    """Whether a function is handed to a compiler by its decorators."""
+    return any(map(_names_compiler, node.decorator_list))
+
+
+def _names_compiler(expression: ast.expr) -> bool:
+    return any(isinstance(x, ast.Name | ast.Attribute) and name_of(x) in COMPILED for x in ast.walk(expression))
+
+
+def handed_to_compilers(tree: ast.Module) -> frozenset[str]:
+    """The names of functions that the module hands to a compiler by a call: of ``fast = njit(slow)`` ``slow``."""
+    calls = [part for part in ast.walk(tree) if isinstance(part, ast.Call) and _names_compiler(part.func)]
+    return frozenset(given.id for call in calls for given in call.args if isinstance(given, ast.Name))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pullback.adopted_kinds import dispatching
+from pullback.adopted_kinds import dispatching, iterators, memoised
 from pullback.adopting import numpy_calls
 from pullback.adopting.compiling import numba_names
 from pullback.adopting.drawing import random_namespace_names
@@ -66,6 +66,12 @@ class Namespace(ModuleType):
         return getattr(self.__dict__["_pullback_original"], name) if found is None else found
 
 
+def _bound_as(plain: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """``call`` in the place of ``plain``: a function written in C stays what it is as an attribute of a class, where
+    one of Python's would become a method."""
+    return call if hasattr(plain, "__get__") else staticmethod(call)
+
+
 def _creating(name: str) -> Callable[..., Any]:
     """A NumPy function whose result is a buffer, where it is new and a trace is under way."""
     plain: Any = getattr(np, name)
@@ -83,7 +89,7 @@ def _creating(name: str) -> Callable[..., Any]:
             note_joined(args[0])
         return owned(made, blank=blank) if type(made) is np.ndarray and alone(made) and not _given(made, args) else made
 
-    return create
+    return _bound_as(plain, create)
 
 
 def _given(made: Any, args: tuple[Any, ...]) -> bool:
@@ -100,19 +106,13 @@ def _asking(name: str) -> Any:
     def ask(*args: Any, **kwargs: Any) -> Any:
         return traced(*args, **kwargs) if LIVE else plain(*args, **kwargs)
 
-    return ask
+    return _bound_as(plain, ask)
 
 
 @cache
 def random_namespace() -> Namespace:
     """``numpy.random``, for adopted code."""
     return Namespace(np.random, random_namespace_names())
-
-
-def _ndenumerate(arr: Any) -> Any:
-    """``numpy.ndenumerate``."""
-    is_handle = isinstance(arr, Handle)
-    return ((place, arr[place]) for place in np.ndindex(arr.shape)) if is_handle else np.ndenumerate(arr)
 
 
 @cache
@@ -140,7 +140,8 @@ def numpy_namespace() -> Namespace:
     names |= {name: _creating(name) for name in CREATORS}
     names |= {"r_": numpy_calls.r_, "c_": numpy_calls.c_, "vectorize": numpy_calls.vectorize}
     names["random"], names["lib"] = random_namespace(), lib_namespace()
-    names |= {"isscalar": numpy_calls.isscalar, "ndenumerate": _ndenumerate, "__all__": list(np.__all__)}
+    names |= {name: getattr(iterators, name) for name in ("broadcast", "nditer", "ndenumerate")}
+    names |= {"isscalar": numpy_calls.isscalar, "__all__": list(np.__all__)}
     return Namespace(np, names)
 
 
@@ -168,7 +169,7 @@ def _of_numbers(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
             return python_number(np.log(args[0]) / np.log(args[1]))
         return python_number(by_numpy(*args))
 
-    return call
+    return _bound_as(plain, call)
 
 
 def _double(x: Any) -> Any:
@@ -203,7 +204,7 @@ def _of_values(plain: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         return plain(*map(value, args), **{name: value(x) for name, x in kwargs.items()})
 
-    return call
+    return _bound_as(plain, call)
 
 
 def _prod(numbers: Any, *, start: Any = 1) -> Any:
@@ -220,7 +221,7 @@ def _special(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def call(x: Any) -> Any:
         return python_number(served(_double(x))) if LIVE and isinstance(x, Handle) else plain(x)
 
-    return call
+    return _bound_as(plain, call)
 
 
 def _of_error_function(sign: float) -> Callable[[Any, Any], Any]:
@@ -244,14 +245,17 @@ def numbers_namespace(name: str) -> Namespace:
     }
     names["isclose"] = _of_values(original.isclose)
     if original is math:
-        names |= {"hypot": _hypot, "fsum": _fsum, "prod": _prod, "erf": _special(math.erf), "erfc": _special(math.erfc)}
+        names |= {name: staticmethod(call) for name, call in (("hypot", _hypot), ("fsum", _fsum), ("prod", _prod))}
+        names |= {"erf": _special(math.erf), "erfc": _special(math.erfc)}
     return Namespace(original, names)
 
 
 @cache
 def functools_namespace() -> Namespace:
-    """``functools``, for adopted code: its dispatchers ask for the class of what a tracer stands for."""
+    """``functools``, for adopted code: its dispatchers ask for the class of what a tracer stands for, its caches let
+    traced arguments by."""
     names = {name: getattr(dispatching, name) for name in ("singledispatch", "singledispatchmethod")}
+    names |= {name: getattr(memoised, name) for name in ("lru_cache", "cache")}
     return Namespace(functools, names)
 
 

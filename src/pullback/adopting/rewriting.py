@@ -11,6 +11,7 @@ trace is under way.
 | ``np.float64(t)``, ``np.int64(t)`` | the same |
 | ``x.__class__`` | ``(x.__class__ if not live else called(type)(x))`` |
 | ``case float():`` | ``case kind():`` of a name that has been bound to ``(float if not live else matching(float))`` |
+| ``kind(t)``, of a parameter ``kind=float`` | ``(kind if not live else called(kind))(t)`` |
 | ``map(float, parts)`` | ``map(float if not live else called(float), parts)``; ``key=float`` likewise |
 | ``type(a) is csr_matrix`` | ``type(a) is classes(csr_matrix)``, traced or not |
 | ``np.sum(parts)``, of NumPy | ``(np.sum if not live else with_lists(np.sum))(parts)`` |
@@ -32,7 +33,16 @@ from attrs import define, field
 
 from pullback.adopted_loops.loop_code import LEFT_OUT, LOOPS, LoopCode, asked_for, first_refused, is_candidate
 from pullback.adopting import numpy_calls
-from pullback.adopting.module_names import Function, imported_names, meant_by, names_in, names_of_arrays
+from pullback.adopting.module_names import (
+    Function,
+    handed_to_compilers,
+    imported_names,
+    is_compiled,
+    meant_by,
+    name_of,
+    names_in,
+    names_of_arrays,
+)
 from pullback.words.plugins import LIVE_NAME
 
 ARGUMENTS: Final = "__pb_arguments__"
@@ -64,15 +74,13 @@ ASKED: Final = frozenset(("float", "int", "complex", "type", "isinstance"))
 """Builtin functions of which a tracer is asked."""
 ASKED_IN_PATTERNS: Final = ("numpy", "numbers", "collections.abc")
 """Modules that have classes of which a tracer may be an instance."""
-SCALAR_TYPES: Final = frozenset(f"numpy.{name}" for name in numpy_calls.SCALAR_TYPES)
+SCALAR_TYPES: Final = frozenset(numpy_calls.SCALAR_TYPES)
 """NumPy's types of numbers, which convert as ``float`` and ``int`` do."""
-COMPILED: Final = ("jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "generated_jit", "pythran", "cython")
-"""Parts of names of decorators that compile a function."""
 
 
 def rewritten(tree: ast.Module, file: str = "<adopted>") -> ast.Module:
     """The module with these questions written in."""
-    rewriter = Rewriter(names_of_arrays(tree), imported_names(tree), file)
+    rewriter = Rewriter(names_of_arrays(tree), imported_names(tree), file, handed_to_compilers(tree))
     for node in tree.body:
         rewriter.visit(node)
     return ast.fix_missing_locations(tree)
@@ -137,26 +145,12 @@ def _may_take_lists(call: ast.Call) -> bool:
     return not all(isinstance(part, never) for part in given)
 
 
-def _name_of(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-
-
 def _as_fresh(value: ast.expr) -> ast.expr:
     """An argument that nobody else holds; one that asks already stays as it is, or its text would be doubled."""
     asks = any(isinstance(part, ast.Name) and part.id == LIVE_NAME for part in ast.walk(value))
     if asks or not isinstance(value, ast.Call | ast.BinOp | ast.UnaryOp):
         return value
     return _unless_live(value, _call(FRESH, value))
-
-
-def is_compiled(node: Function) -> bool:
-    """Whether a function is handed to a compiler by its decorators."""
-    return any(
-        (isinstance(part, ast.Name) and part.id in COMPILED)
-        or (isinstance(part, ast.Attribute) and part.attr in COMPILED)
-        for decorator in node.decorator_list
-        for part in ast.walk(decorator)
-    )
 
 
 @define
@@ -167,15 +161,21 @@ class Rewriter(ast.NodeTransformer):
     imported: dict[str, str]
     """What the names stand for that imports bind."""
     file: str
+    compiled: frozenset[str]
+    """Functions that are handed to a compiler by their name."""
     hidden: list[set[str]] = field(factory=list)
     """The local names of the functions around."""
+    kinds: list[set[str]] = field(factory=list)
+    """The parameters of the functions around that are ``float`` or the like where nothing is given."""
 
     # Functions.
     def _function(self, node: Function) -> Any:
-        if is_compiled(node):
+        if is_compiled(node) or (node.name in self.compiled and not self.hidden):
             return node
         self.hidden.append(_bound(node))
+        self.kinds.append(self._kinds(node.args))
         node.body = self._body(node.body)
+        self.kinds.pop()
         self.hidden.pop()
         first = 1 if ast.get_docstring(node, clean=False) is not None else 0
         names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
@@ -188,6 +188,17 @@ class Rewriter(ast.NodeTransformer):
             if not isinstance(node.body[-1], ast.Return | ast.Raise):
                 node.body.append(_if_live(node.body[-1], ast.Expr(_call(LEAVING, ast.Constant(None)))))
         return node
+
+    def _kinds(self, given: ast.arguments) -> set[str]:
+        """The parameters that are ``float``, a type of NumPy's or the like where nothing is given."""
+        last = [*given.posonlyargs, *given.args]
+        pairs = [*zip(last[len(last) - len(given.defaults) :], given.defaults, strict=True)]
+        pairs += [(arg, default) for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default]
+        return {
+            arg.arg
+            for arg, default in pairs
+            if name_of(default) in ASKED or self._is_type_of_numbers(meant_by(default, self.imported))
+        }
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         """A function, and those in it."""
@@ -300,36 +311,47 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         """A builtin that would ask a tracer for its number, or what reads the source of the program."""
-        text = ast.unparse(node.func) if _name_of(node.func) in READ_SOURCE else ""
+        text = ast.unparse(node.func) if name_of(node.func) in READ_SOURCE else ""
         if text in ITSELF or (text == "open" and node.args and ast.unparse(node.args[0]) == "__file__"):
             made = _call(READS_SOURCE, ast.Constant(f"{self.file}:{node.lineno}"), ast.Constant(text))
             return ast.copy_location(made, node)
         module, _, name = meant_by(node.func, self.imported).rpartition(".")
         self.generic_visit(node)
-        if self.hidden and _name_of(node.func)[:1].isupper():  # a class, whose __init__ may be nobody's
+        if self.hidden and name_of(node.func)[:1].isupper():  # a class, whose __init__ may be nobody's
             node.args = [_as_fresh(part) for part in node.args]
             for keyword in node.keywords:
                 keyword.value = _as_fresh(keyword.value)
         if self.hidden:
             self._asked_by_others(node)
         match node.func:
-            case ast.Name(id=called) if self.hidden and called in ASKED and node.args and not node.keywords:
-                if not any(called in names for names in self.hidden):
-                    node.func = _unless_live(node.func, _call(CALLED, ast.Name(called, ast.Load())))
+            case ast.Name(id=called) if self.hidden and node.args and not node.keywords and self._asks(called):
+                node.func = _unless_live(node.func, _call(CALLED, ast.Name(called, ast.Load())))
             case _ if self.hidden and module:
                 if module in PLAIN_MODULES:
                     node.func = self._plainly(node.func, module, name)
-                elif f"{module}.{name}" in SCALAR_TYPES and node.args:
+                elif self._is_type_of_numbers(f"{module}.{name}") and node.args:
                     node.func = _unless_live(node.func, _call(CALLED, node.func))
                 elif module in LISTED and name not in TAKE_LISTS and _may_take_lists(node):
                     node.func = _unless_live(node.func, _call(WITH_LISTS, node.func))
         return node
 
+    def _asks(self, name: str) -> bool:
+        """Whether a name stands for a builtin of which a tracer is asked, or for a parameter that may be one."""
+        if self.kinds and name in self.kinds[-1]:
+            return True
+        return name in ASKED and not any(name in names for names in self.hidden)
+
+    @staticmethod
+    def _is_type_of_numbers(name: str) -> bool:
+        """Whether a name of a library is one of NumPy's types of numbers, handed on by ``library.numpy``, too."""
+        module, _, last = name.rpartition(".")
+        return module.rpartition(".")[2] == "numpy" and last in SCALAR_TYPES
+
     def _asked_by_others(self, node: ast.Call) -> None:
         """``float`` and the like, where they are handed to who calls them."""
 
         def asking(given: ast.expr) -> ast.expr:
-            asks = isinstance(given, ast.Name) and given.id in ASKED and not any(given.id in n for n in self.hidden)
+            asks = isinstance(given, ast.Name) and self._asks(given.id)
             return _unless_live(given, _call(CALLED, given)) if asks else given
 
         if isinstance(node.func, ast.Name) and node.func.id in ("map", "filter") and node.args:

@@ -22,6 +22,7 @@ from pullback.recording.tape import PAUSED
 from pullback.recording.writes import concrete_key, increment, set_item
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Composite
+from pullback.tracing.conversions import depends
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
 from pullback.words.foreign import plain_parts
@@ -47,6 +48,11 @@ def found(function: Callable[..., Any]) -> Any:
         raise UnknownFunctionError(f"{error.args[0]} {where}") from None
 
 
+def depend(operands: tuple[Any, ...]) -> bool:
+    """Whether any of them depends on an input: in adopted code, arrays may be handles that do not."""
+    return any(isinstance(x, Handle) and depends(x) for x in operands)
+
+
 def meant(ufunc: Any, x: Any, y: Any, frame: FrameType) -> Any:
     """What is to be called where the NumPy scalar ``x`` meets the handle ``y`` in a ufunc: the operator, where the user
     wrote that in the ``frame``.
@@ -70,7 +76,7 @@ def ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, An
     inputs, kwargs = plain_parts(inputs), {name: plain_parts(value) for name, value in kwargs.items()}
     out = kwargs.get("out")
     targets = out if isinstance(out, tuple) else (out,)
-    if method != "at" and _is_plain(ufunc) and not any(isinstance(target, Handle) for target in targets):
+    if method != "at" and _is_plain(ufunc, inputs) and not any(isinstance(target, Handle) for target in targets):
         return getattr(ufunc, method)(
             *map(plain_value, inputs), **{name: plain_value(value) for name, value in kwargs.items()}
         )
@@ -139,7 +145,7 @@ def _generalised(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 def _elementwise(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     entry = found(ufunc)
-    if _is_plain(ufunc):
+    if _is_plain(ufunc, inputs):
         return ufunc(*map(plain_value, inputs), **kwargs)
     inputs = tuple(x if hasattr(x, "dtype") or type(x) in PYTHON_NUMBERS else np.asarray(x) for x in inputs)
     if kwargs:
@@ -184,10 +190,14 @@ def _cast(x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def _is_plain(ufunc: Any) -> bool:
-    """Whether the ufunc's derivative is zero wherever it exists."""
-    entry = found(ufunc)
-    return isinstance(entry, Composite) and entry.plain
+def _is_plain(ufunc: Any, inputs: tuple[Any, ...]) -> bool:
+    """Whether the ufunc's derivative is zero wherever it exists, or nobody knows it and none is needed."""
+    try:
+        return isinstance(entry := found(ufunc), Composite) and entry.plain
+    except UnknownFunctionError:
+        if depend(inputs):
+            raise
+        return True
 
 
 # ---------------------------------------------------------------------------------------------------------- the methods
@@ -200,7 +210,7 @@ def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, 
     entry = registry.functions.get(getattr(ufunc, method))
     if entry is not None:
         return entry(*inputs, **kwargs)
-    if _is_plain(ufunc):
+    if _is_plain(ufunc, inputs):
         return getattr(ufunc, method)(
             *map(plain_value, inputs), **{name: plain_value(value) for name, value in kwargs.items()}
         )

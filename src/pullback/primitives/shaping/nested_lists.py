@@ -21,7 +21,7 @@ def is_nested(x: Any) -> bool:
     if isinstance(x, list | tuple):
         return True
     return (isinstance(x, Sequence) and not isinstance(x, str | bytes | range)) or (
-        isinstance(x, np.ndarray) and x.dtype == object
+        isinstance(x, np.ndarray) and x.dtype == object and x.ndim > 0
     )
 
 

@@ -1,5 +1,5 @@
 """``autograd.numpy``: NumPy itself, with ``pullback.numpy`` for what does not dispatch (``array`` of a list of
-tracers, ``full``, ...). Types are NumPy's own."""
+tracers, ``full``, ...). Types of numbers are NumPy's own."""
 
 from typing import Any
 
@@ -18,7 +18,8 @@ def __getattr__(name: str) -> Any:
     if name in lists.OF_SEQUENCES:
         return lists.taking_iterators(found)
     own = getattr(np, name, None)
-    return own if isinstance(own, type) else replaced(found)
+    is_type = isinstance(own, type) and (found is own or issubclass(own, np.generic))
+    return own if is_type else replaced(found)
 
 
 def __dir__() -> list[str]:
