@@ -11,14 +11,13 @@ from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shaping.creation import CREATED_BY_LIKE, create_like
 from pullback.recording.crossing import left_alone, standing_for
 from pullback.recording.generated_callers import make_caller
-from pullback.recording.handles import Handle, layout_of, plain_value, type_of
+from pullback.recording.handles import Handle, layout_of, type_of
 from pullback.recording.outputs import require_traced_target, write_out
 from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, REPLAYABLE, Tape
 from pullback.rules.catalogue import OPERATORS, registry
 from pullback.rules.declaration import Composite, Primitive
 from pullback.rules.generated_pulls import make_form
-from pullback.tracing.ufuncs import depend, found
-from pullback.words.errors import UnknownFunctionError
+from pullback.tracing.ufuncs import entry_for, found
 from pullback.words.foreign import plain_parts
 from pullback.words.structures import flatten, map_leaves
 
@@ -56,12 +55,7 @@ SUMMED_IN_OUT = (
 
 def build_caller(key: Any, classes: dict[str, Any]) -> Callable[..., Any]:
     """The caller of a primitive, generated where it is elementwise with one or two operands and one rule each."""
-    try:
-        entry = registry.named(key) if isinstance(key, str) else found(key)
-    except UnknownFunctionError:
-        if not isinstance(key, np.ufunc):
-            raise
-        return partial(_without_rule, key)
+    entry = registry.named(key) if isinstance(key, str) else entry_for(key)
     made: Callable[..., Any] = entry
     if isinstance(entry, Primitive) and _is_simple(entry):
         patterns = ("1",) if len(entry.operands) == 1 else ("10", "01", "11")
@@ -72,10 +66,6 @@ def build_caller(key: Any, classes: dict[str, Any]) -> Callable[..., Any]:
     if key in OPERATORS:
         setattr(registry.operators, OPERATORS[key], made)
     return made
-
-
-def _without_rule(ufunc: Any, *operands: Any) -> Any:
-    return found(ufunc) if depend(operands) else ufunc(*map(plain_value, operands))
 
 
 def _straight(entry: Composite, direct: Primitive) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ for ``out=``.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from sys import modules
 from types import FrameType
 from typing import Any
@@ -48,7 +49,19 @@ def found(function: Callable[..., Any]) -> Any:
         raise UnknownFunctionError(f"{error.args[0]} {where}") from None
 
 
-def depend(operands: tuple[Any, ...]) -> bool:
+def entry_for(ufunc: Any) -> Any:
+    """The registry's entry; for a ufunc that has none what computes with arrays that depend on nothing."""
+    try:
+        return found(ufunc)
+    except UnknownFunctionError:
+        return partial(_without_rule, ufunc)
+
+
+def _without_rule(ufunc: Any, *operands: Any) -> Any:
+    return found(ufunc)(*operands) if _depend(operands) else ufunc(*map(plain_value, operands))
+
+
+def _depend(operands: tuple[Any, ...]) -> bool:
     """Whether any of them depends on an input: in adopted code, arrays may be handles that do not."""
     return any(isinstance(x, Handle) and depends(x) for x in operands)
 
@@ -195,7 +208,7 @@ def _is_plain(ufunc: Any, inputs: tuple[Any, ...]) -> bool:
     try:
         return isinstance(entry := found(ufunc), Composite) and entry.plain
     except UnknownFunctionError:
-        if depend(inputs):
+        if _depend(inputs):
             raise
         return True
 
