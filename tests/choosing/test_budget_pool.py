@@ -54,6 +54,25 @@ def test_a_gradient_stays_within_its_share(f, max_bytes):
     assert pull.report.peak_bytes <= pool.held_bytes <= max_bytes
 
 
+@pytest.mark.parametrize("n", [5, 9, 40, 200])
+@pytest.mark.parametrize("max_bytes", [100_000, 50_000, 30_000])
+def test_code_before_a_loop_that_was_cut_into_steps_is_held(n, max_bytes):
+    """As what comes before marks is, also where its first steps are tapes, and states those after them."""
+
+    def f(x):
+        for _ in range(n):
+            x = 0.9 * np.cos(x) * x
+        return np.sum(pb.while_loop(lambda s: s[1] < 20, lambda s: (np.tanh(s[0] * s[0]), s[1] + 1), (x, 0))[0])
+
+    found = None
+    for _ in range(3):
+        try:
+            found = pb.grad(f, policy=pb.BudgetPool(max_bytes))(X).tobytes()
+        except pb.BudgetError as error:  # the figure is enough for the loop that tells it
+            max_bytes = max(max_bytes + 1, error.minimum_bytes)
+    assert found == pb.grad(f)(X).tobytes()
+
+
 def test_save_all_where_half_is_enough_else_half():
     def taken(max_bytes):
         _, pull = pb.vjp(looped, X, policy=pb.BudgetPool(max_bytes))

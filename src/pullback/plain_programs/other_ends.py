@@ -33,10 +33,11 @@ def hold_whole(chain: Any) -> None:
         chain.put_back(step)
     dropped = [k for k in range(len(chain.cuts) - 1) if k not in chain.work_items]
     if dropped and chain.schedule is not None:
-        start = chain.store.found("state", 0) or chain.snapshots.initial
-        assert start is not None  # every policy that drops step 0 keeps its initial state
-        replayer = Replayer(chain.entries, chain.needs, dict(start.values))
-        for k in range(dropped[-1] + 1):
+        first = max((k for k in chain.store.of("state") if k <= dropped[0]), default=0)
+        start = chain.store.found("state", first) or chain.snapshots.initial
+        assert start is not None  # every policy that drops a step keeps a state at or before it
+        replayer = Replayer(chain.entries, chain.needs, dict(start.values), first)
+        for k in range(first, dropped[-1] + 1):
             replayer.run(k, chain.tape.records if k in dropped else None)
     chain.close(held=True)
     if not chain.marked:
