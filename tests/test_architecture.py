@@ -5,13 +5,17 @@ remedy.
 """
 
 import ast
+import os
 import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+
+Kind = TypeVar("Kind", bound=ast.AST)
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "pullback"
@@ -55,9 +59,30 @@ def files_of_tests() -> tuple[Path, ...]:
 
 
 @cache
+def text_of(path: Path) -> str:
+    """What stands in ``path``."""
+    return path.read_text("utf-8")
+
+
+@cache
 def tree(path: Path) -> ast.Module:
     """The syntax tree of ``path``."""
-    return ast.parse(path.read_text("utf-8"), str(path))
+    return ast.parse(text_of(path), str(path))
+
+
+@cache
+def by_kind(path: Path) -> dict[type[ast.AST], list[ast.AST]]:
+    """The nodes of ``path`` by their class, all from one walk through its tree."""
+    found: dict[type[ast.AST], list[ast.AST]] = {}
+    for node in ast.walk(tree(path)):
+        found.setdefault(type(node), []).append(node)
+    return found
+
+
+def nodes_in(path: Path, *kinds: type[Kind]) -> Iterator[Kind]:
+    """Every node of ``path`` of these kinds."""
+    for kind in kinds:
+        yield from by_kind(path).get(kind, ())  # type: ignore[misc]
 
 
 def at(path: Path, line: int) -> str:
@@ -73,13 +98,12 @@ def report(faults: list[str], remedy: str) -> None:
 
 def imports(path: Path, modules: dict[str, Path]) -> Iterator[tuple[str, str | None, int]]:
     """(module, imported name or None, line) of every import, also those inside functions: a late arrow is an arrow."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, None, node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield (inner, None, node.lineno) if inner in modules else (node.module or "", alias.name, node.lineno)
+    for node in nodes_in(path, ast.Import):
+        yield from ((alias.name, None, node.lineno) for alias in node.names)
+    for node in nodes_in(path, ast.ImportFrom):
+        for alias in () if node.level else node.names:
+            inner = f"{node.module}.{alias.name}"
+            yield (inner, None, node.lineno) if inner in modules else (node.module or "", alias.name, node.lineno)
 
 
 @cache
@@ -101,6 +125,7 @@ def rooms() -> dict[str, Path]:
     return {".".join(folder.relative_to(PACKAGE).parts): folder for folder in folders}
 
 
+@cache
 def room_of(module: str) -> str | None:
     """The room in which ``module`` stands; None for a public face at the top of the package."""
     inner = module.removeprefix("pullback").removeprefix(".")
@@ -109,6 +134,7 @@ def room_of(module: str) -> str | None:
     return inner or None
 
 
+@cache
 def said(room: str, words: str) -> set[str]:
     """The rooms in the line of the room's docstring that begins with ``words``."""
     text = " ".join((ast.get_docstring(tree(rooms()[room] / "__init__.py")) or "").split())
@@ -300,10 +326,8 @@ def test_the_core_knows_no_plugin_by_name() -> None:
     names = {name for plugin in PLUGINS for name in (plugin.name, plugin.name.replace("-", "_"))}
     faults = []
     for path in (p for p in package_files().values() if p != table):
-        prose = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
-        texts = [
-            (n.value, n.lineno) for n in ast.walk(tree(path)) if isinstance(n, ast.Constant) and id(n) not in prose
-        ]
+        prose = {id(node.value) for node in nodes_in(path, ast.Expr)}
+        texts = [(n.value, n.lineno) for n in nodes_in(path, ast.Constant) if id(n) not in prose]
         texts += [(module, line) for module, _, line in imports(path, {})]
         faults += [f"{at(path, line)} names {name}" for text, line in texts for name in names if name in str(text)]
     report(faults, "take it from the entry points (words/plugins.py), or declare it on the primitive")
@@ -311,10 +335,10 @@ def test_the_core_knows_no_plugin_by_name() -> None:
 
 def attributes_of_pullback(path: Path) -> Iterator[tuple[str, int]]:
     """(name, line) of every ``pb.name`` where ``import pullback as pb`` stands in the file."""
-    names = [alias for node in ast.walk(tree(path)) if isinstance(node, ast.Import) for alias in node.names]
+    names = [alias for node in nodes_in(path, ast.Import) for alias in node.names]
     aliases = {alias.asname or alias.name for alias in names if alias.name == "pullback"}
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+    for node in nodes_in(path, ast.Attribute):
+        if isinstance(node.value, ast.Name) and node.value.id in aliases:
             yield node.attr, node.lineno
 
 
@@ -324,7 +348,7 @@ def attributes_of_pullback(path: Path) -> Iterator[tuple[str, int]]:
 def test_files_are_short() -> None:
     faults = []
     for paths, limit in ((source_files(), FILE_LINES), (files_of_tests(), TEST_FILE_LINES)):
-        lengths = {path: len(path.read_text("utf-8").splitlines()) for path in paths}
+        lengths = {path: len(text_of(path).splitlines()) for path in paths}
         faults += [
             f"{at(path, n)} has {n} lines, the limit is {limit - 1}" for path, n in lengths.items() if n >= limit
         ]
@@ -336,7 +360,7 @@ def test_lines_are_narrow() -> None:
     faults = [
         f"{at(path, number)} has {len(line)} characters, the limit is {LINE_CHARACTERS}"
         for path in (*source_files(), *files_of_tests(), *sorted((ROOT / "benchmarks").rglob("*.py")))
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        for number, line in enumerate(text_of(path).splitlines(), 1)
         if len(line) > LINE_CHARACTERS
     ]
     report(faults, "put the reason of an ignore on the line before it")
@@ -353,8 +377,8 @@ def test_functions_are_short() -> None:
     faults = [
         f"{at(path, node.lineno)} {node.name} has {length} lines, the limit is {FUNCTION_LINES - 1}"
         for path in source_files()
-        for node in ast.walk(tree(path))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (length := own_lines(node)) >= FUNCTION_LINES
+        for node in nodes_in(path, ast.FunctionDef, ast.AsyncFunctionDef)
+        if (length := own_lines(node)) >= FUNCTION_LINES
     ]
     report(faults, "give a part of it a name of its own")
 
@@ -372,19 +396,25 @@ def faults_in_source(rule: str, found: Iterator[tuple[Path, ast.AST]]) -> list[s
     return [f"{at(path, getattr(node, 'lineno', 1))} {rule}" for path, node in found]
 
 
-def nodes(*kinds: type[ast.AST], paths: tuple[Path, ...] | None = None) -> Iterator[tuple[Path, ast.AST]]:
+def nodes(*kinds: type[Kind], paths: tuple[Path, ...] | None = None) -> Iterator[tuple[Path, Kind]]:
     """Every node of these kinds in the installed source, or in ``paths``."""
     for path in source_files() if paths is None else paths:
-        yield from ((path, node) for node in ast.walk(tree(path)) if isinstance(node, kinds))
+        yield from ((path, node) for node in nodes_in(path, *kinds))
+
+
+def imports_that_read_like(pattern: str) -> Iterator[tuple[Path, ast.ImportFrom]]:
+    """Every ``from x import y`` of the files in which a line has the pattern, the tests' too; no other is parsed."""
+    line = re.compile(pattern, re.MULTILINE)
+    everywhere = (*source_files(), *files_of_tests())
+    return nodes(ast.ImportFrom, paths=tuple(path for path in everywhere if line.search(text_of(path))))
 
 
 def test_no_relative_import() -> None:
-    everywhere = nodes(ast.ImportFrom, paths=(*source_files(), *files_of_tests()))
     written_as_others_write = ROOT / "tests" / "adopting" / "simulations"
     found = (
         (p, n)
-        for p, n in everywhere
-        if isinstance(n, ast.ImportFrom) and n.level and written_as_others_write not in p.parents
+        for p, n in imports_that_read_like(r"^[^#\n]*\bfrom[ \\]*\.")
+        if n.level and written_as_others_write not in p.parents
     )
     report(
         faults_in_source("relative import", found),
@@ -393,8 +423,7 @@ def test_no_relative_import() -> None:
 
 
 def test_no_star_import() -> None:
-    everywhere = nodes(ast.ImportFrom, paths=(*source_files(), *files_of_tests()))
-    found = ((p, n) for p, n in everywhere if isinstance(n, ast.ImportFrom) and n.names[0].name == "*")
+    found = ((p, n) for p, n in imports_that_read_like(r"\bimport[ \\(]*\*") if n.names[0].name == "*")
     report(faults_in_source("star import", found), "name what is imported")
 
 
@@ -402,18 +431,21 @@ def test_no_metaclass() -> None:
     found = (
         (p, n)
         for p, n in nodes(ast.ClassDef)
-        if isinstance(n, ast.ClassDef)
-        and (
-            any(k.arg == "metaclass" for k in n.keywords)
-            or any(isinstance(b, ast.Name) and b.id == "type" for b in n.bases)
-        )
+        if any(k.arg == "metaclass" for k in n.keywords)
+        or any(isinstance(b, ast.Name) and b.id == "type" for b in n.bases)
     )
     report(faults_in_source("metaclass", found), "use a plain function or a frozen attrs class")
 
 
 def test_no_setattr_in_a_loop() -> None:
     loops = nodes(ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-    found = ((path, node) for path, loop in loops for node in ast.walk(loop) if is_call_of(node, "setattr"))
+    found = (
+        (path, node)
+        for path, loop in loops
+        if "setattr" in text_of(path)
+        for node in ast.walk(loop)
+        if is_call_of(node, "setattr")
+    )
     report(
         faults_in_source("setattr in a loop", found), "write the methods out: readers and type checkers must see them"
     )
@@ -482,17 +514,18 @@ TEXT_FOLDERS = ("src", "plugins", "tests", "benchmarks", "docs", ".ci")
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".cff", ".sh", ".json", ".cfg", ".yaml", ".yml", ".txt", ""}
 
 
-def texts() -> Iterator[Path]:
+MADE = re.compile(r"\.venv.*|\.git|__pycache__|build|dist|.*\.egg-info")
+
+
+@cache
+def texts() -> tuple[Path, ...]:
     """Every text file of the repository that a person wrote."""
-    candidates = [*ROOT.glob("*"), *(p for folder in TEXT_FOLDERS for p in (ROOT / folder).rglob("*"))]
-    for path in sorted(candidates):
-        parts = path.relative_to(ROOT).parts
-        made = any(
-            p.startswith(".venv") or p in {".git", "__pycache__", "build", "dist"} or p.endswith(".egg-info")
-            for p in parts
-        )
-        if path.is_file() and path.suffix in TEXT_SUFFIXES and not made:
-            yield path
+    found = [path for path in ROOT.glob("*") if path.is_file() and not MADE.fullmatch(path.name)]
+    for folder in TEXT_FOLDERS:
+        for here, folders, files in os.walk(ROOT / folder):
+            folders[:] = [name for name in folders if not MADE.fullmatch(name)]
+            found += [Path(here, name) for name in files]
+    return tuple(sorted(path for path in found if path.suffix in TEXT_SUFFIXES))
 
 
 @pytest.mark.parametrize("rule", TEXT_RULES)
@@ -501,7 +534,8 @@ def test_text(rule: str) -> None:
     faults = [
         f"{at(path, number)} {rule}: {line.strip()[:100]}"
         for path in texts()
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if pattern.search(text_of(path))
+        for number, line in enumerate(text_of(path).splitlines(), 1)
         if pattern.search(line)
     ]
     report(faults, remedy)
