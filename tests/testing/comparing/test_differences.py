@@ -132,3 +132,23 @@ def test_a_jump_of_one_output_does_not_hide_that_another_is_not_analytic():
     (found,) = derivatives([jumping])
     assert found.method == DIFFERENCES
     np.testing.assert_allclose(found.value[1], -1.0, rtol=1e-9)
+
+
+def test_the_complex_step_of_an_output_that_does_not_move_is_compared_though_another_is_zero():
+    def still(t):
+        return np.array([0.0, 1.0]) if np.isrealobj(t) else np.array([0.0, 1.0 + 3.0 * t])
+
+    (found,) = derivatives([still])
+    assert found.method == DIFFERENCES
+    np.testing.assert_array_equal(found.value, 0.0)
+
+
+def test_few_steps_are_taken_where_they_do():
+    calls = []
+
+    def counted(t):
+        calls.append(t)
+        return np.sin(X + t * V)
+
+    richardson(counted)
+    assert len(calls) <= 13

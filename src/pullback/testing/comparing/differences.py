@@ -22,6 +22,8 @@ IMAGINARY_STEP = 1e-30
 FIRST_STEP, SHRINK, LEVELS = 2.0**-4, 4.0, 10
 """Steps 1/16 ... 2.4e-7: the largest for smooth functions, the smallest beside the edge of a domain."""
 LAST_STEP = FIRST_STEP / SHRINK ** (LEVELS - 1)
+ENOUGH = 1e-11
+"""Where all estimated errors are so small, beside the largest output, no smaller steps are taken but the smallest."""
 FAR = 1e-3
 """How far, relatively, an extrapolated value may lie from the plain difference of the smallest step."""
 AGREEMENT = 1e-5
@@ -41,8 +43,8 @@ class Derivative:
 
 
 def derivatives(paths: Iterable[Path], eps: float = 0.0) -> list[Derivative]:
-    """The derivative at 0 of each path, one after the other; ``eps`` is the relative rounding of what the paths move,
-    if that is coarser.
+    """The derivative at 0 of each path, one after the other; they all begin at one point. ``eps`` is the relative
+    rounding of what the paths move, if that is coarser.
 
     The complex step is taken if on the first of them it agrees with central differences to 1e-5, so hand over a general
     direction first; and on each of the others only where one plain difference bears it out: what LAPACK leaves open,
@@ -51,33 +53,34 @@ def derivatives(paths: Iterable[Path], eps: float = 0.0) -> list[Derivative]:
     todo = list(paths)
     if not todo:
         return []
-    first = richardson(todo[0], eps)
-    exact = complex_step(todo[0])
-    if exact is None or not _agree(exact, first):
-        return [first, *(richardson(phi, eps) for phi in todo[1:])]
-    return [exact, *(_stepped(phi, eps) for phi in todo[1:])]
+    still = todo[0](0.0)
+    first = richardson(todo[0], eps, still)
+    exact = complex_step(todo[0], still)
+    if exact is None or not _agree(exact, first, still):
+        return [first, *(richardson(phi, eps, still) for phi in todo[1:])]
+    return [exact, *(_stepped(phi, eps, still) for phi in todo[1:])]
 
 
-def _stepped(phi: Path, eps: float) -> Derivative:
+def _stepped(phi: Path, eps: float, still: NDArray[Any]) -> Derivative:
     """The complex step where differences bear it out, else these."""
-    exact = complex_step(phi)
+    exact = complex_step(phi, still)
     if exact is None:
-        return richardson(phi, eps)
+        return richardson(phi, eps, still)
     plain = _central(phi, LAST_STEP, exact.value)
     if np.all(np.abs(exact.value - plain) <= FAR * np.max(np.abs(plain), initial=0.0)):  # False for NaN
         return exact
-    coarse = richardson(phi, eps)
-    return exact if _agree(exact, coarse) else coarse
+    coarse = richardson(phi, eps, still)
+    return exact if _agree(exact, coarse, still) else coarse
 
 
-def complex_step(phi: Path) -> Derivative | None:
+def complex_step(phi: Path, still: NDArray[Any] | None = None) -> Derivative | None:
     """Im phi(i h) / h, exact to rounding for analytic functions of real operands; None where ``phi`` does not take
-    complex numbers."""
+    complex numbers. ``still`` is phi(0), where that is known."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             # NumPy warns when an imaginary part is dropped: then the step says nothing.
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
-            still, stepped = phi(0.0), phi(1j * IMAGINARY_STEP)
+            still, stepped = phi(0.0) if still is None else still, phi(1j * IMAGINARY_STEP)
     except Exception:  # noqa: BLE001 - a function may refuse complex numbers in its own way; differences remain
         return None
     if stepped.dtype.kind != "c" or still.dtype.kind == "c" or stepped.shape != still.shape:
@@ -86,14 +89,14 @@ def complex_step(phi: Path) -> Derivative | None:
     return Derivative(value, np.where(np.isfinite(value), 8 * _eps(stepped) * np.abs(value), np.inf), COMPLEX_STEP)
 
 
-def richardson(phi: Path, eps: float = 0.0) -> Derivative:
+def richardson(phi: Path, eps: float = 0.0, still: NDArray[Any] | None = None) -> Derivative:
     """Central differences extrapolated to step 0; for each output the entry of the tableau with the least estimated
-    error.
+    error. ``still`` is phi(0), where that is known.
 
     Source: Ridders, Adv. Eng. Software 4 (1982), with the step divided by 4, so that one extrapolation gains a factor
     16^k. A step that leaves the domain (an exception, NaN) is passed over.
     """
-    still = phi(0.0)
+    still = phi(0.0) if still is None else still
     size = np.abs(still, dtype=np.float64) if still.dtype.kind != "c" else np.abs(still).astype(np.float64)
     best = np.full(still.shape, np.nan, np.complex128 if still.dtype.kind == "c" else np.float64)
     error = np.full(still.shape, np.inf)
@@ -101,7 +104,7 @@ def richardson(phi: Path, eps: float = 0.0) -> Derivative:
     for level in range(LEVELS):
         h = FIRST_STEP / SHRINK**level
         row = [_central(phi, h, best)]
-        rounding = max(_eps(still), eps) * (size + 1.0) / h if eps else _eps(still) * size / h
+        rounding = _rounding(still, size, eps, h)
         with np.errstate(all="ignore"):
             for k, upper in enumerate(above, start=1):
                 gain = SHRINK ** (2 * k)
@@ -109,24 +112,30 @@ def richardson(phi: Path, eps: float = 0.0) -> Derivative:
                 estimate = np.maximum(np.abs(row[-1] - row[-2]), np.abs(row[-1] - upper)) + rounding
                 better = estimate < error  # False for NaN
                 best, error = np.where(better, row[-1], best), np.where(better, estimate, error)
-        finest, before = row[0], above[0] if above else row[0]
+            if np.all(error <= ENOUGH * np.max(np.abs(best), initial=0.0)):  # False for NaN
+                break
         above = row
-    return _at_least_near(finest, before, rounding, best, error)
+    finest = row[0] if h == LAST_STEP else _central(phi, LAST_STEP, best)
+    return _at_least_near(phi, finest, _rounding(still, size, eps, LAST_STEP), Derivative(best, error, DIFFERENCES))
 
 
-def _at_least_near(
-    finest: NDArray[Any], before: NDArray[Any], rounding: Any, best: NDArray[Any], error: NDArray[Any]
-) -> Derivative:
+def _rounding(still: NDArray[Any], size: NDArray[Any], eps: float, h: float) -> Any:
+    """The error of a difference of step ``h`` by rounding alone."""
+    return max(_eps(still), eps) * (size + 1.0) / h if eps else _eps(still) * size / h
+
+
+def _at_least_near(phi: Path, finest: NDArray[Any], rounding: Any, found: Derivative) -> Derivative:
     """The extrapolated values where the smallest step bears them out, else the plain difference of that step.
 
     A sawtooth such as ``remainder`` has the slope of its envelope at large steps, and an extrapolation may settle on
     that.
     """
     with np.errstate(all="ignore"):
-        astray = np.abs(best - finest) > FAR * np.abs(finest) + 100 * rounding
-        return Derivative(
-            np.where(astray, finest, best), np.where(astray, np.abs(finest - before) + rounding, error), DIFFERENCES
-        )
+        astray = np.abs(found.value - finest) > FAR * np.abs(finest) + 100 * rounding
+        if not np.any(astray):
+            return found
+        unsure = np.abs(finest - _central(phi, SHRINK * LAST_STEP, finest)) + rounding
+        return Derivative(np.where(astray, finest, found.value), np.where(astray, unsure, found.error), DIFFERENCES)
 
 
 def _central(phi: Path, h: float, like: NDArray[Any]) -> NDArray[Any]:
@@ -142,12 +151,13 @@ def _central(phi: Path, h: float, like: NDArray[Any]) -> NDArray[Any]:
         return np.full_like(like, np.nan)
 
 
-def _agree(exact: Derivative, coarse: Derivative) -> bool:
+def _agree(exact: Derivative, coarse: Derivative, still: NDArray[Any]) -> bool:
     if not np.all(np.isfinite(coarse.error)):
         return False  # the edge of the domain, where the complex step goes on as if there were none
     size = np.abs(coarse.value)
     # Where the function jumps, the differences are huge and say nothing; nor do they tell how large the others are.
-    known = coarse.error <= FAR * (size + np.max(size, initial=0.0))
+    # Of an output that does not move they tell it up to the rounding of the output.
+    known = coarse.error <= FAR * (size + np.max(size, initial=0.0) + np.abs(still))
     known |= not np.any(known)  # where all are 0 but for rounding
     gap = np.abs(exact.value - coarse.value)
     return bool(np.all(gap[known] <= AGREEMENT * np.max(size[known], initial=0.0) + 10 * coarse.error[known]))
