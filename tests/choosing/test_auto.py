@@ -88,7 +88,7 @@ def test_the_limit_is_kept(f, limit):
     assert pull.report.peak_bytes - books <= limit + slack
 
 
-@settings(max_examples=75)
+@settings(max_examples=40)
 @given(programs(("fori_loop", "scan", "while_loop", "steps", "plain")), st.sampled_from(LIMITS))
 def test_bits_of_drawn_programs(program, limit):
     x = np.linspace(0.3, 0.8, program.size).astype(program.dtype)

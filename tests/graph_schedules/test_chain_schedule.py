@@ -75,7 +75,7 @@ def within(chain, budget):
 
 
 @given(scale=st.integers(1, 10**9), odd=st.integers(0, 1000), share=st.floats(0.3, 1.2), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_rounded_sizes_still_fit(scale, odd, share, data):
     n = data.draw(st.integers(1, 8))
     sizes = data.draw(st.lists(st.integers(1, 9), min_size=n + 1, max_size=n + 1))

@@ -37,13 +37,13 @@ def require_plan_is_report(program, policy):
 LOOPS = ("fori_loop", "scan", "while_loop")
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(programs(LOOPS), st.sampled_from(KNOWN_LENGTH))
 def test_plan_is_report(program, policy):
     require_plan_is_report(program, policy)
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(programs((*LOOPS, "steps", "plain")), st.sampled_from(KNOWN_LENGTH))
 def test_plan_is_report_with_plain_code(program, policy):
     require_plan_is_report(program, policy)
@@ -168,7 +168,7 @@ def test_plan_of_a_body_that_changes_after_the_second_step(policy):
     assert (plan.n_forward, plan.peak_bytes) == (pull.report.n_forward, pull.report.peak_bytes)
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(
     st.lists(st.tuples(st.sampled_from("*+-*o"), st.integers(0, 2)), min_size=4, max_size=9),
     st.sampled_from([SAVE_ALL, pb.Recompute(3), pb.Binomial(2)]),

@@ -335,7 +335,7 @@ def test_loops_one_after_the_other():
     same_everywhere(f, X, 3 * X)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     n=st.integers(0, 40),
     policy=st.sampled_from((

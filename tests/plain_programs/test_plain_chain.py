@@ -393,7 +393,7 @@ def test_nothing_is_left(policy):
         gc.enable()
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     n=st.integers(0, 30), marked=st.booleans(), seed=st.integers(0, 1000), writes=st.booleans(),
     stop=st.integers(0, 40),

@@ -109,7 +109,7 @@ def test_what_is_named_holds_what_is_said(f, budget):
     assert advice.seconds >= 0
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(programs(("fori_loop", "scan")), st.integers(0, 30_000))
 def test_of_drawn_programs(program, budget):
     x = np.linspace(0.3, 0.8, program.size).astype(program.dtype)

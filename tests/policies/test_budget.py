@@ -29,7 +29,7 @@ def every_policy(data):
 
 
 @given(**SIZES, data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_never_worse_than_another_policy_at_its_own_peak(n, state_bytes, tape_bytes, data):
     sizes = {"state_bytes": state_bytes, "tape_bytes": tape_bytes}
     for policy in every_policy(data):
@@ -40,7 +40,7 @@ def test_never_worse_than_another_policy_at_its_own_peak(n, state_bytes, tape_by
 
 
 @given(n=st.integers(1, 3000), unit=st.integers(1, 10**6), data=st.data())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_long_loops_with_equal_sizes(n, unit, data):
     sizes = {"state_bytes": unit, "tape_bytes": unit}
     s = data.draw(st.integers(max(1, n // 50), 60 + n // 50))
@@ -50,7 +50,7 @@ def test_long_loops_with_equal_sizes(n, unit, data):
 
 
 @given(**SIZES, storage=st.integers(0, 150), start_held=st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_without_a_table_no_more_is_lost_than_is_said(n, state_bytes, tape_bytes, storage, start_held):
     splits = plan(n, state_bytes, tape_bytes, storage, start_held=start_held)
     if not splits.feasible:
@@ -113,7 +113,7 @@ def steps_within(policy, n, sizes):
 
 
 @given(**SIZES, storage=st.integers(0, 150), start_held=st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_monotone_in_the_budget(n, state_bytes, tape_bytes, storage, start_held):
     sizes = {"state_bytes": state_bytes, "tape_bytes": tape_bytes}
     steps = [steps_within(Budget(storage + more, start_held=start_held), n, sizes) for more in range(0, 40, 3)]
@@ -141,7 +141,7 @@ def test_a_loop_of_unknown_length(n, budget):
 
 
 @given(**SIZES, room=st.integers(0, 200), start_held=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_monotone_where_the_length_is_unknown(n, state_bytes, tape_bytes, room, start_held):
     sizes, least = {"state_bytes": state_bytes, "tape_bytes": tape_bytes}, 2 * state_bytes + tape_bytes
     steps = []
@@ -155,7 +155,7 @@ def test_monotone_where_the_length_is_unknown(n, state_bytes, tape_bytes, room, 
 
 
 @given(**SIZES, slots=st.integers(1, 20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_at_their_bytes_it_runs_no_more_than_others_where_the_length_is_unknown(n, state_bytes, tape_bytes, slots):
     sizes = {"state_bytes": state_bytes, "tape_bytes": tape_bytes}
     besides = state_bytes + tape_bytes  # the newest state, and what is lost where sizes are rounded

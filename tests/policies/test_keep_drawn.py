@@ -68,7 +68,7 @@ def require_same(program, keep, every):
                 assert pull.report.live_bytes == 0, keep
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(programs(), keeps(), st.integers(1, 4))
 def test_what_is_kept_changes_no_bit(program, keep, every):
     require_same(program, keep, every)
@@ -83,7 +83,7 @@ def test_what_is_kept_changes_no_bit_of_many(program, keep, every):
 
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(stages.programs(["fori_loop", "scan", "while_loop", "steps", "plain"]), keeps())
 def test_within_the_steps_of_loops(program, keep):
     for x in (np.linspace(0.3, 1.1, program.size), np.linspace(-0.4, 0.7, program.size)):
@@ -113,7 +113,7 @@ OUTERS = (
 
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(stages.programs(["fori_loop", "scan", "while_loop", "steps", "plain"]), keeps(), st.sampled_from(OUTERS))
 def test_between_the_steps_of_loops(program, keep, outer):
     require_between(program, keep, outer)

@@ -125,7 +125,7 @@ drawn = given(
 @example(
     parts=[0, 12], n=20, form="fori", arrays=12, staging="auto", dtype="float64"
 )  # a buffer that a body makes and writes to
-@settings(max_examples=22, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_drawn_loops(parts, n, form, arrays, staging, dtype):
     assert_binds(parts, n, form, arrays, staging, dtype)
 

@@ -133,7 +133,7 @@ def assert_same_bits(data):
 checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=checks)
+@settings(max_examples=20, deadline=None, suppress_health_check=checks)
 @given(st.data())
 def test_drawn_programs(data):
     assert_same_bits(data)

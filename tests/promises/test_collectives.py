@@ -109,6 +109,7 @@ def gradients(kind, x, policy, staging="auto", **how):
     return on_ranks(2, on)
 
 
+@pytest.mark.share(3, of=lambda kind, activity: "")
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 @pytest.mark.parametrize("activity", ACTIVITY)
 @pytest.mark.parametrize("kind", KINDS)
@@ -189,6 +190,7 @@ def test_a_pull_that_is_called_very_often_goes_on_sending():
     assert all(same_bits(each, found[0][0]) for each in found[0])
 
 
+@pytest.mark.share(2, of=lambda kind, activity: "")
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 @pytest.mark.parametrize("kind", ["plain", "steps", "fori_loop", "nested", "while_loop"])
 @pytest.mark.parametrize("activity", ["active", "inactive here", "unreached here", "inactive there, unreached here"])

@@ -202,7 +202,7 @@ COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "derando
 
 
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
-@settings(max_examples=40, **COMMON)
+@settings(max_examples=20, **COMMON)
 @given(PROGRAM, STARTS, ENDS, st.sampled_from(POLICIES[1:]))
 @example(program=ONE_READS_LITTLE, starts=((False, True, True, False),) * 2, ends=(None, None), policy=pb.Binomial(1))
 def test_drawn_programs_over_two_ranks(program, starts, ends, policy):

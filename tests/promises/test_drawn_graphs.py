@@ -248,7 +248,7 @@ def require_right(program: Program) -> None:
         assert np.all(np.abs(g - right) <= unit * (200 * scale + 1e-3)), f"{g} is not {right}"
 
 
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(programs())
 def test_value_and_gradient(program):
     require_right(program)
@@ -267,13 +267,13 @@ POLICIES = (
 )  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(programs(), st.sampled_from(POLICIES))
 def test_a_policy_changes_no_bit(program, policy):
     require_same_bits(program, policy)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(programs(), st.sampled_from((pb.Recompute(), pb.Recompute(3), pb.Binomial(1), pb.Binomial(4))))
 def test_second_derivatives(program, policy):
     require_right_second_order(program, policy)

@@ -48,7 +48,7 @@ def require_right_or_told(program: Program, tally: dict[str, int]) -> None:
             assert np.all(np.abs(gradient - expected) <= allowed), f"{policy}: {program}: {gradient}, not {expected}"
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 @given(st.integers(0, 2**64))
 def test_drawn_programs_are_right_or_told(number):
     require_right_or_told(drawn(number), RAISED)
@@ -64,7 +64,7 @@ def test_many_drawn_programs_are_right_or_told(piece, record_property):
     print(tally)  # noqa: T201 - the figure of the run
 
 
-@settings(max_examples=30, derandomize=True)
+@settings(max_examples=16, derandomize=True)
 @given(st.lists(st.integers(0, 2**64), min_size=2, max_size=4))
 def test_programs_in_threads_are_those_of_one_thread(numbers):
     """Each with a world of its own: what threads share is left out."""
@@ -125,7 +125,7 @@ def broken_off(program: Program, policy: pb.MemoryPolicy, at: int) -> Any:
         return error
 
 
-@settings(max_examples=50, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(st.integers(0, 2**64), st.integers(1, 12))
 def test_a_pull_after_one_that_was_broken_off_is_right_or_told(number, at):
     program = drawn(number)

@@ -102,7 +102,7 @@ TWO = ("fori", 6, [(0,), ("fori", 8, [(3,)]), (5,)])
 @example(loop=("scan", 5, [(2,), ("while", 6, [(0, 1)])]), arrays=8, staging="auto")
 @example(loop=("fori", 4, [("fori", 2, [(7,)]), (1,), ("scan", 7, [(3,)])]), arrays=8, staging="off")  # step 0 again
 @example(loop=("fori", 3, [("fori", 3, [(3,), ("fori", 4, [(3,)])])]), arrays=60, staging="auto")
-@settings(checked, max_examples=5)
+@settings(checked, max_examples=3)
 def test_drawn_nests(loop, arrays, staging):
     assert_binds(loop, arrays, staging)
 

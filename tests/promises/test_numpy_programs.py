@@ -221,7 +221,7 @@ DRAWING = {"phases": (Phase.explicit, Phase.reuse, Phase.generate), "report_mult
 """Hypothesis sees a program as one number, which it cannot shrink."""
 
 
-@settings(max_examples=250, derandomize=True, **DRAWING)
+@settings(max_examples=150, derandomize=True, **DRAWING)
 @given(programs())
 def test_drawn_programs(program):
     require_right(program, Tally())

@@ -105,7 +105,7 @@ def _second_order(program: Program) -> str:
     raise AssertionError(message)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None, **DRAWING)
+@settings(max_examples=50, derandomize=True, deadline=None, **DRAWING)
 @given(programs(series=8))
 def test_drawn_programs_forward(program):
     event(failing_least(verified, program))

@@ -79,7 +79,7 @@ drawn = given(
 
 
 @drawn
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 def test_drawn_programs(parts, n, after, share, checkpointed, known):

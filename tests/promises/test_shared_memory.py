@@ -123,7 +123,7 @@ drawn = (
 checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=checks)
+@settings(max_examples=20, deadline=None, suppress_health_check=checks)
 @given(*drawn)
 def test_drawn_programs(ops, marked, name, policy, staging):
     assert_as_it_is(ops, marked, name, policy, staging)

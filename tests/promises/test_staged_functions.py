@@ -50,13 +50,13 @@ def assert_same_bits(program: list[Any], shapes: list[int], kinds: int, size: in
             assert refused or found == wanted, f"{policy!r}\n{text}"
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=checks)
+@settings(max_examples=16, deadline=None, suppress_health_check=checks)
 @given(*arguments)
 def test_drawn_functions(program, shapes, kinds, size):
     assert_same_bits(program, shapes, kinds, size)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=checks)
+@settings(max_examples=16, deadline=None, suppress_health_check=checks)
 @given(*arguments)
 def test_drawn_functions_to_which_cotangents_have_come(program, shapes, kinds, size):
     """The functions that go on with these are used at once, and nobody looks whether they are right."""

@@ -101,7 +101,7 @@ def differences(f, x):
 
 
 @given(keys)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_every_key_is_numpys(key):
     for f in (read_by, write_by):
         try:

@@ -304,11 +304,11 @@ def replayed(log: list[tuple[Any, ...]], x: Any) -> World:
 
 
 def test_views_and_writes():
-    run_state_machine_as_test(ViewsAndWrites, settings=settings(max_examples=100, stateful_step_count=15))
+    run_state_machine_as_test(ViewsAndWrites, settings=settings(max_examples=40, stateful_step_count=15))
 
 
 def test_views_and_writes_under_policies():
-    run_state_machine_as_test(ViewsAndWritesUnderPolicies, settings=settings(max_examples=100, stateful_step_count=15))
+    run_state_machine_as_test(ViewsAndWritesUnderPolicies, settings=settings(max_examples=40, stateful_step_count=15))
 
 
 @pytest.mark.slow

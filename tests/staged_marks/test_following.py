@@ -556,7 +556,7 @@ drawn = (
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=checks)
+@settings(max_examples=20, deadline=None, suppress_health_check=checks)
 @given(*drawn)
 def test_drawn_steps(loop, program, shapes, kinds, size):
     assert_same_bits_by_marks(loop, program, shapes, kinds, size)

@@ -74,7 +74,7 @@ def test_programs_that_were_found(seed, name, staging):
 
 
 @given(st.integers(0, 2**32), st.sampled_from(list(POLICIES)), st.sampled_from(STAGINGS))
-@settings(max_examples=10, deadline=None, suppress_health_check=checks)
+@settings(max_examples=5, deadline=None, suppress_health_check=checks)
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 def test_drawn_programs(seed, name, staging):
     require_as_without(drawn_program(Random(seed)), name, staging)  # noqa: S311

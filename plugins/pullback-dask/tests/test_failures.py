@@ -26,7 +26,10 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # no worker could i
 pytestmark = pytest.mark.usefixtures("limited")
 
 
-def test_a_worker_that_is_killed_costs_no_bit(tmp_path):
+def test_a_worker_that_is_killed_costs_no_bit(tmp_path, monkeypatch):
+    # Whoever was about to fetch from the worker that is killed tries again that long: 30 seconds at times.
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "3s")
+
     def f(x, item):
         """Writes down who begins it, and takes its time."""
         (tmp_path / f"{os.getpid()}-{item:.3f}-{time.monotonic_ns()}").touch()

@@ -80,6 +80,7 @@ def parts(monkeypatch):
     return counts
 
 
+@pytest.mark.share(2, of=lambda n, fewer, load: "")
 @pytest.mark.parametrize("load", [None, float])
 @pytest.mark.parametrize(("n", "fewer"), [(7, 7), (8, 4), (9, 5), (16, 4), (23, 6)])
 def test_later_calls_have_fewer_tasks_and_the_same_bits(n, fewer, load, clusters, parts, monkeypatch):
@@ -303,10 +304,11 @@ def test_the_readme_runs(monkeypatch, tmp_path):
     assert found["found"].fun < found["value"]
 
 
-def test_the_demo_runs_on_a_cluster_of_its_own():
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_the_demo_runs_on_a_cluster_of_its_own(n):
     sizes = ["--grid", "30", "36", "--steps", "20", "--repeat", "1", "--json", "--quiet"]
-    found = CliRunner().invoke(commands, ["demo", "wave", "--workers", "2", *sizes])
+    found = CliRunner().invoke(commands, ["demo", "wave", "--workers", str(n), *sizes])
     rows = json.loads(found.output)["rows"]
-    assert [row["where"] for row in rows] == ["this process", "1 worker of Dask", "2 workers of Dask"]
+    assert [row["where"] for row in rows] == ["this process", "1 worker of Dask", "2 workers of Dask"][: 1 + n]
     assert all(row["same_bits"] for row in rows)
     assert rows[1]["moved_bytes"] > 0

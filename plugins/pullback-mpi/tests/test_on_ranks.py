@@ -1,4 +1,5 @@
-"""The programs of cases beside this file, each on several numbers of ranks; more ranks than cores are no matter."""
+"""The programs of cases beside this file, each on several numbers of ranks; more ranks than cores are no matter. From
+three on there are some with two neighbours."""
 
 import json
 from pathlib import Path
@@ -12,12 +13,12 @@ PROGRAMS = Path(__file__).parent / "programs"
     ("program", "n"),
     [
         ("adjoints.py", 1),
-        ("adjoints.py", 2),
         ("adjoints.py", 4),
         ("policies.py", 2),
         ("policies.py", 3),
-        ("failures.py", 2),
         ("failures.py", 3),
+        pytest.param("adjoints.py", 2, marks=pytest.mark.slow),
+        pytest.param("failures.py", 2, marks=pytest.mark.slow),
         pytest.param("cubes.py", 8, marks=pytest.mark.slow),
     ],
 )

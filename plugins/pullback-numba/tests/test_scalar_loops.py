@@ -140,18 +140,21 @@ def bits(x):
     return np.where(np.isnan(x), np.nan, x).tobytes()
 
 
-def require_same(f, *args):
+def require_same(f, *args, told=""):
     with pb.using(staging="off"):
         expected = outcome(f, args)
     with pb.using(staging="numba"):
-        assert outcome(f, args) == expected
-        assert outcome(f, args) == expected
+        assert outcome(f, args) == expected, told
+        assert outcome(f, args) == expected, told
     return expected
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_drawn_loops(adopted, seed):
-    require_same(adopted(DrawnNumbers(seed).text()).program, 0.8, A.copy(), M.copy())
+def test_drawn_loops(adopted, ran):
+    """The same bits, and most of them by what is compiled, in each of two runs."""
+    for seed in range(10):
+        require_same(adopted(DrawnNumbers(seed).text()).program, 0.8, A.copy(), M.copy(), told=f"seed {seed}")
+    assert ran["run"] >= 10
+    assert ran["pull"] >= 6
 
 
 @pytest.mark.slow
@@ -161,14 +164,6 @@ def test_many_drawn_loops(adopted, start):
         f = adopted(DrawnNumbers(seed).text()).program
         require_same(f, 0.8, A.copy(), M.copy())
         require_same(f, -1.3, A[::-1] - 0.5, M * np.where(M > 0.9, np.nan, 1))
-
-
-def test_most_drawn_loops_are_compiled(adopted, ran):
-    with pb.using(staging="numba"):
-        for seed in range(12):
-            pb.grad(adopted(DrawnNumbers(seed).text()).program)(0.8, A.copy(), M.copy())
-    assert ran["run"] >= 6
-    assert ran["pull"] >= 4
 
 
 SWEEP = """

@@ -48,6 +48,7 @@ def told(body, staging, warning_at, dtype):
     return [np.asarray(r).tobytes() for r in result[:1]], [(str(w.message), w.lineno, w.filename) for w in found]
 
 
+@pytest.mark.share(2, of=lambda body, dtype: "")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("body", [divided, overflown, invalid])
 def test_warnings_are_those_of_recorded_steps(body, dtype):
