@@ -114,17 +114,17 @@ def test_lists_are_written_into_arrays():
 KINDS = """
 import numpy as np
 
-def checked(x, kind=float, *, other=np.float64, key=len):
+def checked(x, kind, *, other=np.float64, key=len):
     made = kind(x) * other(x)
     return made * key([x]), list(map(kind, [x, 2.0]))
 
 def total(x):
-    made, both = checked(x)
+    made, both = checked(x, kind=float)
     return made + both[0] + checked(x, int)[0] + checked(x, lambda v: 2 * v)[0]
 """
 
 
-def test_a_parameter_that_is_float_if_nothing_is_given_converts_a_tracer(tmp_path):
+def test_a_parameter_that_is_float_converts_a_tracer(tmp_path):
     (tmp_path / "kinds.py").write_text(KINDS)
     total = pb.adopt(tmp_path / "kinds.py").total
     assert total(1.5) == 1.5**2 + 1.5 + 1.5 + 2 * 1.5**2

@@ -1,7 +1,8 @@
 """Programs of other people's repositories, unmodified, through ``pb.adopt``, where ``PULLBACK_REPOSITORIES`` names a
-folder of checkouts (``python-sgp4`` for ``brandon-rhodes/python-sgp4``): the copy has the bits of the original, its
-gradient the rate of a Taylor test, and every policy the same bits. Where the original cannot be imported, for want
-of another library, it is skipped.
+folder of checkouts (``python-sgp4`` for ``brandon-rhodes/python-sgp4``, ``openpiv-python`` for that of OpenPIV): the
+copy has the bits of the original, its gradient the rate of a Taylor test, and every policy the same bits. Tangents and
+second derivatives agree for the last of them. Where the original cannot be imported, for want of another library, it is
+skipped.
 """
 
 import importlib
@@ -11,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.external.further_kinds import FURTHER_KINDS
 from tests.external.other_kinds import OTHER_KINDS
 from tests.external.repositories import REPOSITORIES
 
 import pullback as pb
 
 FOLDER = Path(os.environ.get("PULLBACK_REPOSITORIES", "no-folder"))
-POLICIES = (pb.Recompute(), pb.Binomial(3), pb.Budget("1 GB"))
+POLICIES = (pb.Recompute(), pb.Binomial(3), pb.Budget("1 GB"), pb.Keep())
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,7 +28,10 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("repository", [*REPOSITORIES, *OTHER_KINDS], ids=lambda one: f"{one.name} {one.what}")
+ALL = (*REPOSITORIES, *OTHER_KINDS, *FURTHER_KINDS)
+
+
+@pytest.mark.parametrize("repository", ALL, ids=lambda one: f"{one.name} {one.what}")
 def test_an_unmodified_program(repository, monkeypatch):
     place = FOLDER / repository.name.partition("/")[2] / repository.folder
     if not place.is_dir():
@@ -46,7 +51,17 @@ def test_an_unmodified_program(repository, monkeypatch):
         assert pb.testing.taylor_test(copy, x, step=repository.step).rate >= 1.95
         gradient = pb.grad(copy)(x)
         assert all(np.array_equal(pb.grad(copy, policy=policy)(x), gradient) for policy in POLICIES)
+        if repository in FURTHER_KINDS:
+            assert_second_order(copy, x, gradient, repository.step * 1e-2)
     finally:
         for name in set(sys.modules) - known:
             if name.partition(".")[0] == "pullback_adopted":
                 del sys.modules[name]
+
+
+def assert_second_order(f, x, gradient, step):
+    along = np.cos(np.arange(np.size(x)) * 1.7).reshape(np.shape(x))[()]
+    np.testing.assert_allclose(pb.jvp(f, (x,), (along,))[1], np.sum(gradient * along), rtol=1e-10)
+    there, back = (pb.grad(f)(x + sign * step * along) for sign in (1, -1))
+    product = (there - back) / (2 * step)
+    np.testing.assert_allclose(pb.hvp(f, (x,), (along,)), product, rtol=1e-4, atol=1e-4 * np.max(np.abs(product)))

@@ -24,7 +24,7 @@ from pullback.words.structures import map_leaves
 
 def called(function: Any) -> Any:
     """What ``function`` means on tracers."""
-    return partial(_called, function)
+    return partial(_called, function) if function is isinstance or isinstance(function, type) else function
 
 
 def _called(function: Any, *args: Any) -> Any:

@@ -11,7 +11,7 @@ trace is under way.
 | ``np.float64(t)``, ``np.int64(t)`` | the same |
 | ``x.__class__`` | ``(x.__class__ if not live else called(type)(x))`` |
 | ``case float():`` | ``case kind():`` of a name that has been bound to ``(float if not live else matching(float))`` |
-| ``kind(t)``, of a parameter ``kind=float`` | ``(kind if not live else called(kind))(t)`` |
+| ``kind(t)``, of a parameter | ``(kind if not live else called(kind))(t)`` |
 | ``map(float, parts)`` | ``map(float if not live else called(float), parts)``; ``key=float`` likewise |
 | ``type(a) is csr_matrix`` | ``type(a) is classes(csr_matrix)``, traced or not |
 | ``np.sum(parts)``, of NumPy | ``(np.sum if not live else with_lists(np.sum))(parts)`` |
@@ -165,20 +165,20 @@ class Rewriter(ast.NodeTransformer):
     """Functions that are handed to a compiler by their name."""
     hidden: list[set[str]] = field(factory=list)
     """The local names of the functions around."""
-    kinds: list[set[str]] = field(factory=list)
-    """The parameters of the functions around that are ``float`` or the like where nothing is given."""
+    parameters: list[list[str]] = field(factory=list)
+    """Those of the functions around, each of which may be ``float`` or the like."""
 
     # Functions.
     def _function(self, node: Function) -> Any:
         if is_compiled(node) or (node.name in self.compiled and not self.hidden):
             return node
         self.hidden.append(_bound(node))
-        self.kinds.append(self._kinds(node.args))
+        names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        self.parameters.append(names)
         node.body = self._body(node.body)
-        self.kinds.pop()
+        self.parameters.pop()
         self.hidden.pop()
         first = 1 if ast.get_docstring(node, clean=False) is not None else 0
-        names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
         at = node.body[first] if len(node.body) > first else node.body[0]
         if names:
             targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
@@ -188,17 +188,6 @@ class Rewriter(ast.NodeTransformer):
             if not isinstance(node.body[-1], ast.Return | ast.Raise):
                 node.body.append(_if_live(node.body[-1], ast.Expr(_call(LEAVING, ast.Constant(None)))))
         return node
-
-    def _kinds(self, given: ast.arguments) -> set[str]:
-        """The parameters that are ``float``, a type of NumPy's or the like where nothing is given."""
-        last = [*given.posonlyargs, *given.args]
-        pairs = [*zip(last[len(last) - len(given.defaults) :], given.defaults, strict=True)]
-        pairs += [(arg, default) for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default]
-        return {
-            arg.arg
-            for arg, default in pairs
-            if name_of(default) in ASKED or self._is_type_of_numbers(meant_by(default, self.imported))
-        }
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         """A function, and those in it."""
@@ -336,8 +325,8 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _asks(self, name: str) -> bool:
-        """Whether a name stands for a builtin of which a tracer is asked, or for a parameter that may be one."""
-        if self.kinds and name in self.kinds[-1]:
+        """Whether a name stands for a builtin of which a tracer is asked, or for a parameter, which may be one."""
+        if self.parameters and name in self.parameters[-1]:
             return True
         return name in ASKED and not any(name in names for names in self.hidden)
 
