@@ -111,6 +111,7 @@ def functions(m):
         "companion": (m.companion, V),
         "khatri_rao": (m.khatri_rao, N, N[:2]),
         "toeplitz stack": (m.toeplitz, np.stack([V, V[::-1]]), np.stack([W, W[::-1]])),
+        "toeplitz of stacks": (m.toeplitz, np.stack([V, V[::-1]])[:, None], W),
         "circulant stack": (m.circulant, np.stack([V, V[::-1]])),
         "companion stack": (m.companion, np.stack([V, V[::-1] + 3])),
         "sinm stack": (m.sinm, np.stack([A / 4, A.T / 5])[:, :2, :2]),

@@ -156,6 +156,17 @@ def test_slopes_far_away_and_at_poles(f, x, expected):
     np.testing.assert_allclose(pb.grad(lambda x: np.sum(f(x)))(np.array(x)), expected, rtol=1e-8)
 
 
+@pytest.mark.parametrize(("f", "sign"), [(special.struve, -1), (special.modstruve, 1)])
+def test_functions_of_struve_have_their_second_slopes_at_zero(f, sign):
+    orders, x = np.array([0.0, 1.0, 2.0, 0.0]), np.array([0.0, 0.0, 0.0, 0.5])
+    slope = pb.grad(lambda x: np.sum(f(orders, x)))
+    near = 2 / np.pi + sign * f(1, 0.5)
+    np.testing.assert_allclose(slope(x), [2 / np.pi, 0.0, 0.0, near], rtol=1e-14)
+    curve = pb.grad(lambda x: np.sum(slope(x)))(x)
+    np.testing.assert_allclose(curve, [0.0, 2 / np.pi, 0.0, sign * (f(0, 0.5) - f(1, 0.5) / 0.5)], atol=1e-12)
+    assert pb.grad(pb.grad(lambda t: f(0, t)))(0.0) == 0.0
+
+
 def test_complex_operands_without_a_rule_are_named():
     for f in (lambda x: special.ive(1.0, x), special.psi):
         with pytest.raises(pb.NotDifferentiableError, match="of complex numbers has no derivative here"):

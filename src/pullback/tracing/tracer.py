@@ -118,7 +118,7 @@ class Tracer(Unconverted):
 
     @real.setter
     def real(self, new: Any) -> None:
-        set_item(self.real if self.dtype.kind == "c" else self, Ellipsis, new)
+        set_item(self.real if self.dtype.kind == "c" else self, ..., np.asarray(new) if type(new) is complex else new)
 
     @property
     def imag(self) -> Any:
@@ -129,7 +129,7 @@ class Tracer(Unconverted):
     def imag(self, new: Any) -> None:
         if self.dtype.kind != "c":
             raise TypeError("cannot set the imaginary part of an array that is not complex")
-        set_item(self.imag, Ellipsis, new)
+        set_item(self.imag, Ellipsis, np.asarray(new) if type(new) is complex else new)
 
     @property
     def flat(self) -> Flat:

@@ -197,6 +197,7 @@ def _scans() -> tuple[Case, ...]:
         rows += [
             Case(f.__name__, f, (LINE,), covers),
             Case(f"{f.__name__} axis", lambda x, f=f: f(x, axis=-2), (CUBE,), covers),
+            Case(f"{f.__name__} axis in a tuple", lambda x, f=f: f(x, axis=(1,)), (CUBE,), covers),
             Case(f"{f.__name__} initial", lambda x, f=f: f(x, axis=1, include_initial=True), (CUBE,), covers),
         ]
     rows += [

@@ -320,3 +320,17 @@ def test_where_a_write_went_is_remembered_though_the_index_changes(write, policy
     x = np.array([0.4, 0.8, -0.3, 0.7])
     expected = pb.grad(lambda x: f(x, lambda *_: None))(x)
     assert pb.grad(lambda x: f(x, spoil), policy=policy)(x).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+@pytest.mark.parametrize("value", [2.0 + 1j, np.complex128(2.0 + 1j), np.array([1j, 2.0, 3.0])])
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_of_a_complex_number_a_part_takes_the_real_part(part, value):
+    def written(x, *others):
+        z = x * (1 + 1j)
+        setattr(z, part, value)
+        return z
+
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(pb.vjp(written, x)[0], written(x))
+    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(written(x).real + written(x).imag))(x), np.ones(3))

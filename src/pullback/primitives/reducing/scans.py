@@ -118,6 +118,11 @@ def _line(a: Any, axis: int | None) -> tuple[Any, int]:
     return line, normalize_axis_index(axis, line.ndim)
 
 
+def _alone(axis: Any) -> Any:
+    """The axis in a tuple of one, which ufuncs take; anything else as it is."""
+    return axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+
+
 def _functions(scan: Primitive, function: Any, ufunc: Any, newer_name: str) -> tuple[Primitive | Composite, ...]:
     """NumPy's names of a scan: ``np.cumsum``, ``np.add.accumulate``, and since NumPy 2.1 ``np.cumulative_sum``."""
 
@@ -126,14 +131,14 @@ def _functions(scan: Primitive, function: Any, ufunc: Any, newer_name: str) -> t
         return scan(line, axis=along, dtype=dtype)
 
     def accumulate(array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-        return cumulate(array, normalize_axis_index(axis, array.ndim), dtype)
+        return cumulate(array, normalize_axis_index(_alone(axis), array.ndim), dtype)
 
     def cumulative(
         x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
     ) -> Any:
         if axis is None and x.ndim > 1:
             raise ValueError(f"{newer_name}: {x.ndim} axes need axis=; numpy.{function.__name__} goes without")
-        line, along = _line(as_loop_reads(x, dtype), axis or 0)
+        line, along = _line(as_loop_reads(x, dtype), (axis if include_initial else _alone(axis)) or 0)
         result = scan(line, axis=along, dtype=dtype)
         if not include_initial:
             return result

@@ -37,6 +37,9 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     """The matrix with first column c and first row r, constant along diagonals; r[0] is not read."""
     c = _vectors(c)
     r = np.conjugate(c) if r is None else _vectors(r)
+    if c.ndim != r.ndim or c.shape[:-1] != r.shape[:-1]:
+        stack = np.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+        c, r = (np.broadcast_to(x, (*stack, x.shape[-1])) for x in (c, r))
     both = np.concatenate((r[..., :0:-1], c), axis=-1)
     return both[..., np.arange(c.shape[-1])[:, None] - np.arange(r.shape[-1]) + r.shape[-1] - 1]
 

@@ -73,6 +73,18 @@ def _two_sided(ufunc: Any, sign: int, factor: float = 0.5) -> pb.Primitive:
     return row(ufunc, "v x", x=lambda ct, v, x: ct * factor * (ufunc(v - 1, x) + ufunc(v + 1, x)))
 
 
+def _of_struve(ufunc: Any, sign: int, v: Any, x: Any, out: Any) -> Any:
+    """f_(v-1) - v f_v / x; for v = 0 the same as 2 / pi + sign f_1, which has all its derivatives at 0, too."""
+    whole = np.equal(v, 0)
+    if not np.any(whole):
+        return ufunc(v - 1, x) - _share(v, x, out)
+    of_zero = 2 / np.pi + sign * ufunc(1, x)
+    if np.all(whole):
+        return of_zero
+    others = np.where(whole, 1.0, v)
+    return np.where(whole, of_zero, ufunc(others - 1, x) - _share(others, x, out))
+
+
 # --------------------------------------------------------------------------------------------------------------- Bessel
 j0 = row(special.j0, x=lambda ct, x: -ct * special.j1(x))
 j1 = row(special.j1, x=lambda ct, x, out: ct * (special.j0(x) - _quotient(out, x)))
@@ -104,10 +116,8 @@ k1e = row(special.k1e, x=lambda ct, x, out: ct * (out - special.k0e(x) - out / x
 kve = row(
     special.kve, "v x", x=lambda ct, v, x, out: ct * (out - 0.5 * (special.kve(v - 1, x) + special.kve(v + 1, x)))
 )
-struve = row(special.struve, "v x", x=lambda ct, v, x, out: ct * (special.struve(v - 1, x) - _share(v, x, out)))
-modstruve = row(
-    special.modstruve, "v x", x=lambda ct, v, x, out: ct * (special.modstruve(v - 1, x) - _share(v, x, out))
-)
+struve = row(special.struve, "v x", x=lambda ct, v, x, out: ct * _of_struve(special.struve, -1, v, x, out))
+modstruve = row(special.modstruve, "v x", x=lambda ct, v, x, out: ct * _of_struve(special.modstruve, 1, v, x, out))
 
 # ----------------------------------------------------------------------------------- hypergeometric functions, elliptic
 hyp0f1 = row(special.hyp0f1, "v x", x=lambda ct, v, x: ct / v * special.hyp0f1(v + 1, x))
