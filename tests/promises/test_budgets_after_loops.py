@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.promises.reading_programs import Reading, drawn, fault_of, peak_of
+from tests.promises.reading_programs import Reading, drawn, fault_of, gradients, peak_of
 
 import pullback as pb
 
@@ -24,15 +24,32 @@ def test_drawn_programs(seed):
     assert fault_of(drawn(seed)) == ""
 
 
-def test_code_after_a_loop_takes_what_it_needs_and_no_more():
-    """More bytes run fewer steps, and the peak is that of the bytes."""
+def arrays_read_after_a_loop(x):
+    ws = [x * (1 + 0.01 * k) for k in range(20)]
+    u = pb.fori_loop(0, 100, lambda _, u: u + 0.01 * np.sin(u) * ws[0], x)
+    return np.sum(u * u) + sum(np.sum(w * w * u) for w in ws)
+
+
+@pytest.mark.parametrize("n_arrays", [36, 40, 45])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_the_figure_for_code_after_a_loop_is_that_of_the_way_that_takes_less(n_arrays, repeats):
+    """Held whole, or by its steps, a snapshot of which is all that it reads. It is enough at once, and little more than
+    the least."""
     x = np.linspace(0.1, 1.0, 20_000)
 
-    def f(x):
-        ws = [x * (1 + 0.01 * k) for k in range(20)]
-        u = pb.fori_loop(0, 100, lambda _, u: u + 0.01 * np.sin(u) * ws[0], x)
-        return np.sum(u * u) + sum(np.sum(w * w * u) for w in ws)
+    def run(nbytes):
+        gradients(arrays_read_after_a_loop, pb.Budget(nbytes), x, repeats=repeats)
 
+    with pytest.raises(pb.BudgetError) as refused:
+        run(n_arrays * x.nbytes)
+    run(refused.value.minimum_bytes)
+    with pytest.raises(pb.BudgetError):
+        run(int(refused.value.minimum_bytes / 1.05))
+
+
+def test_code_after_a_loop_takes_what_it_needs_and_no_more():
+    """More bytes run fewer steps, and the peak is that of the bytes."""
+    x, f = np.linspace(0.1, 1.0, 20_000), arrays_read_after_a_loop
     found = []
     for n_arrays in (76, 90, 110, 150):
         policy = pb.Budget(n_arrays * x.nbytes)

@@ -177,6 +177,11 @@ def end_stretch(governor: Any) -> None:
         least = _least(chain)
         if least > governor.policy.room:  # by its steps it may do with less
             governor.end()
+            told = governor.refused
+            if isinstance(told, BudgetError) and told.minimum_bytes > least:
+                governor.refused, governor.floor = _too_little(governor.policy, least), max(governor.floor, least)
+                governor.chains.remove(chain)  # what it takes whole is the figure
+                chain.close(held=True)
             return
         governor.floor = max(governor.floor, least)
     except Exception:
@@ -238,11 +243,15 @@ def require_floor(governor: Any) -> None:
     room, again = governor.policy.room, _again(governor) if governor.repeatable else 0
     floor = max(governor.floor, again, foresee_waiting(governor.ledger, room))
     if floor > room:
-        raise BudgetError(
-            f"{governor.policy!r} is too little for the code around the loops: what is held when it is reversed, and "
-            f"its cotangents, take {floor:,} bytes. Allow at least {floor:,} bytes.",
-            floor,
-        )
+        raise _too_little(governor.policy, floor)
+
+
+def _too_little(policy: Any, least: int) -> BudgetError:
+    return BudgetError(
+        f"{policy!r} is too little for the code around the loops: what is held when it is reversed, and its "
+        f"cotangents, take {least:,} bytes. Allow at least {least:,} bytes.",
+        least,
+    )
 
 
 def _again(governor: Any) -> int:

@@ -328,7 +328,7 @@ class PlainCode(Governor):
         if self.between_marks and not self.keeps:
             end_stretch(self)
         self.end()
-        if self.binds and self.marked and self.refused is None:
+        if self.binds and self.marked and (self.refused is None or self.floor > self.policy.room):
             require_floor(self)
         if self.refused is not None:
             raise self.refused
