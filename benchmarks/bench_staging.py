@@ -12,7 +12,7 @@ from run to run.
 """
 
 from harness import measure_parts
-from staged import derivatives, loops, processes, programs
+from staged import derivatives, loops, making, processes, programs
 
 PARTS = {
     "wave": loops.wave_rows,
@@ -24,6 +24,7 @@ PARTS = {
     "elementwise": programs.elementwise_rows,
     "mixture": programs.mixture_rows,
     "network": programs.network_rows,
+    "making": making.making_rows,
     "hot": derivatives.hot_rows,
     "hand": derivatives.hand_rows,
     "potential": derivatives.potential_rows,

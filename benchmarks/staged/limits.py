@@ -87,4 +87,12 @@ LIMITS = (
     Limit("wave 1024^2, 60 steps, numba, wall time", "one thread", 1.0, "two threads"),
     Limit("wave 256^2, 4000 steps, Binomial(20), RSS above import", "MB", 30.0, "pullback, pb.steps", " MB"),
     Limit("wave demo, save-all gradient", "forward", 3.0),
+    *(
+        Limit(f"making the stage of 100 operations, {what}", "ms", 20.0, candidate, " ms")
+        for what, candidate in (
+            ("a step of fori_loop, save-all", "pullback"),
+            ("a step of fori_loop, Binomial(20)", "pullback"),
+            ("a function", STAGED),
+        )
+    ),
 )

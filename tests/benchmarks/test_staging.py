@@ -94,7 +94,7 @@ def test_the_network_by_hand():
 
 @pytest.mark.parametrize(
     "parts",
-    [["hot"], pytest.param(["small", "differing", "lstm", "network", "potential"], marks=pytest.mark.slow)],
+    [["hot"], pytest.param(["small", "differing", "lstm", "making", "network", "potential"], marks=pytest.mark.slow)],
     ids=["first", "others"],
 )
 def test_the_benchmark_runs(tmp_path, parts):

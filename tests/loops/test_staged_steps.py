@@ -266,7 +266,7 @@ def test_a_loop_that_is_called_again_begins_with_the_stage_of_the_call_before():
     with pb.using(staging="off"):
         wanted = [pb.grad(loss)(x).tobytes() for x in (np.ones(3), np.full(3, 0.3))]
     found = [pb.grad(loss)(np.ones(3)).tobytes()]
-    [stage] = [stage for each in shelf.shelf_of(body).variants for stage in each.stages]
+    [stage] = [stage for each in shelf.shelves_of(body)[0].variants for stage in each.stages]
     ordinary, stepped = Steps.finished, []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Steps, "finished", lambda self, k, *rest: stepped.append(k) or ordinary(self, k, *rest))
@@ -277,7 +277,7 @@ def test_a_loop_that_is_called_again_begins_with_the_stage_of_the_call_before():
         pb.grad(loss)(np.ones(3))
         assert stepped == []
     assert found == wanted
-    assert [one for each in shelf.shelf_of(body).variants for one in each.stages] == [stage]
+    assert [one for each in shelf.shelves_of(body)[0].variants for one in each.stages] == [stage]
 
 
 @pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(2), pb.Recompute(), pb.Budget("1 GB")])
@@ -298,8 +298,8 @@ def test_a_first_step_that_is_another_is_recorded_and_soon_not_tried_any_more(po
     for _ in range(5):
         assert pb.grad(loss)(x).tobytes() == wanted.tobytes()
     tried = 2 if policy == pb.SaveAll() else 0  # of what is run again, the records of step 0 are compared
-    assert sum(each.n_begun_otherwise for each in shelf.shelf_of(body).variants) == tried
-    assert all(each.n_failed == 0 for each in shelf.shelf_of(body).variants)
+    assert sum(each.n_begun_otherwise for each in shelf.shelves_of(body)[0].variants) == tried
+    assert all(each.n_failed == 0 for each in shelf.shelves_of(body)[0].variants)
 
 
 def test_what_is_left_out_before_a_loop_is_not_taken_for_left_out_by_its_steps():

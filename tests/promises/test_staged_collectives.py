@@ -7,7 +7,7 @@ import pytest
 from tests.programs.ranks import HERE, on_ranks, outcomes, shifted, total
 
 import pullback as pb
-from pullback.staging.shelf import shelf_of
+from pullback.staging.shelf import shelves_of
 from pullback.testing.comparing.bits import same_bits
 
 N = 30
@@ -37,7 +37,7 @@ def everywhere(f, policy=None, n=2):
 
 
 def stages_of(body):
-    return [stage for variants in shelf_of(body, "").variants for stage in variants.stages]
+    return [stage for shelf in shelves_of(body) for variants in shelf.variants for stage in variants.stages]
 
 
 def wave(k, u, mine):

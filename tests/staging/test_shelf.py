@@ -48,6 +48,20 @@ def test_closures_over_other_things_share_a_body():
     assert len(stages()) == 3
 
 
+def test_stages_of_loops_that_hold_all_steps_have_what_these_need_until_others_come():
+    gradient(sines)
+    [held] = stages()
+    assert held.advance is held.record
+    assert held.reverse_own is not held.reverse
+    assert held.at_once is held.leaf is None
+    for policy in (pb.Binomial(2), pb.SaveAll()):
+        with pb.using(policy):
+            gradient(sines)
+        [whole] = stages()
+        assert whole.advance is not whole.record
+        assert whole.at_once is not None
+
+
 def test_off_learns_nothing():
     gradient(sines, staging="off")
     assert not shelves()

@@ -47,7 +47,7 @@ def test_measured_is_predicted(policy):
 
 def test_record_and_advance_give_one_state():
     with pb.using(staging="numpy"):
-        pb.grad(loop_over(body))(X)
+        pb.grad(loop_over(body), policy=pb.Binomial(2))(X)
     stage, work = the_stage(), Workspace()
     inputs, captured, constants = [X], [X * 2], [0.5]
     (after,), _ = stage.record.function(inputs, captured, constants, *work.of(stage.record))

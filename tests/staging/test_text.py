@@ -15,7 +15,7 @@ X = np.array([0.3, -0.7, 1.1, 0.2])
 
 @pytest.fixture
 def stage():
-    measured(loop_over(lambda k, u, x: np.sin(u[1] * u[::-1]) * x - 2.0), X, pb.SaveAll(), "numpy")
+    measured(loop_over(lambda k, u, x: np.sin(u[1] * u[::-1]) * x - 2.0), X, pb.Binomial(2), "numpy")
     return the_stage()
 
 

@@ -201,7 +201,7 @@ class LoopCall:
         steps.readable = {h._id: h._value for h in read if isinstance(h, Handle) and active_id(h, tape) is not None}
         if policy.within is None:
             proof = None if any(steps.x_active) else Proof(self.functions[0], self.name, self._rows(steps.xs))
-            steps.staging = staged_steps(steps, self.body, self.n, self.staging, self.threads, proof)
+            steps.staging = staged_steps(steps, self, proof, held=type(policy) is SaveAll)
         else:
             steps.within, policy = policy.within, policy.between.at_call()
         # whoever has a plain array may write to it before the reverse pass

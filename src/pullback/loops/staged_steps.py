@@ -274,7 +274,7 @@ class StagedSteps:
                 tape, run.operations, run.ranges, run.inputs, captured, run.constants, results,
                 (entered, x_entered if any(self.steps.x_active) else []),
                 [*step.left, *step.ys], returned, values, masks or (around is not None and around.masks),
-                run.read, run.logged, masks_itself=masks,
+                run.read, run.logged, masks_itself=masks, advances=not self.shelf.held,
             )  # fmt: skip
             if variants.backend is not None:
                 self.steps.ledger.waits("compiling")
@@ -291,16 +291,14 @@ def carrying(stage: Stage) -> Callable[[Sequence[Any], Sequence[Any]], list[Any]
     return stage.with_numbers if stage.numbers else as_before
 
 
-def staged_steps(
-    steps: Steps, body: Any, n: int | None, staging: str, threads: int, proof: Proof | None
-) -> StagedSteps | None:
-    """The staging of a loop over ``body``; None where every step is recorded."""
-    around = steps.enclosing
+def staged_steps(steps: Steps, loop: Any, proof: Proof | None, *, held: bool) -> StagedSteps | None:
+    """The staging of a loop, all whose steps may be ``held``; None where every step is recorded."""
+    around, staging, n = steps.enclosing, loop.staging, loop.n
     if staging == "off" or around is None or around.outer is not None or around.trap is not None or TRAPPED.get():
         return None
     if planned() is not None:
         return None
-    shelf = shelf_of(body, "" if staging in STAGINGS else staging)
+    shelf = shelf_of(loop.body, "" if staging in STAGINGS else staging, held=held)
     new = staging == "auto" and shelf.new
     most_bytes = MOST_BYTES if staging == "auto" else inf
     if new and n is not None and n < FEWEST:
@@ -308,7 +306,7 @@ def staged_steps(
         if shelf.n_recorded < FEWEST:
             return None
         most_bytes = SHORT_BYTES
-    return StagedSteps(steps, shelf, FEWEST if new and n is None else 1, most_bytes, threads, proof)
+    return StagedSteps(steps, shelf, FEWEST if new and n is None else 1, most_bytes, loop.threads, proof)
 
 
 MOST_TRIES = 2

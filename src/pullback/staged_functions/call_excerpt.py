@@ -51,7 +51,7 @@ def excerpt_of(tape: Tape, run: InlinedRun, ids: list[int], start: int, found: l
     return Recorded(
         excerpt, run.operations, ranges, run.inputs, list(zip(run.captured, run.values, strict=True)), run.constants,
         [None] * len(ids), (list(range(len(ids))), []), left, values, values, masks, run.read, run.logged,
-        of_loop=False,
+        of_loop=False, advances=False,
     )  # fmt: skip
 
 

@@ -286,7 +286,7 @@ def _recorded(
     return Recorded(
         tape, run.operations, run.ranges, run.inputs, [], run.constants, [None] * n,
         (list(range(n if n_active is None else n_active)), []), left,
-        wanted, wanted, tape.masks, of_loop=False,
+        wanted, wanted, tape.masks, of_loop=False, advances=False,
     )  # fmt: skip
 
 

@@ -168,7 +168,8 @@ class _Planner:
         return frozenset(self.fresh_of.values()) - leaving
 
     def _roots_of(self, number: int) -> frozenset[int]:
-        return self.roots.get(number, frozenset((number,)))
+        found = self.roots.get(number)
+        return frozenset((number,)) if found is None else found
 
     def _look(self, number: int, roots: frozenset[int]) -> None:
         self.roots[number] = roots
@@ -232,7 +233,8 @@ class _Planner:
         blank = statement.function in (np.zeros, np.empty)
         if not blank and into_of(statement) is None:
             return
-        over = None if elementwise_ufunc_of(statement) is None else self._dying(at, statement, sample)
+        asked = (sample.nbytes >= SMALL or self.given) and elementwise_ufunc_of(statement) is not None
+        over = self._dying(at, statement, sample) if asked else None
         if sample.nbytes < LARGE and (over is None or not (sample.nbytes >= SMALL or self._is_given(over))):
             if sample.nbytes >= SLOT and self.becoming[makes] in self.slots - self.had:
                 line.into = self._fresh(makes, sample)
@@ -274,9 +276,9 @@ class _Planner:
 
     def _becomes(self, number: int) -> int | None:
         """The result that leaves whose memory that of a value can become, as known for those made later; None where
-        there is none."""
+        there is none, and where it is so small that nobody asks."""
         until, sample = self.until.get(number, -1), self._sample(number)
-        if number in self.stays or until < 0 or not isinstance(sample, np.ndarray):
+        if number in self.stays or until < 0 or not isinstance(sample, np.ndarray) or sample.nbytes < SLOT:
             return None
         if until >= len(self.statements):
             return number

@@ -45,7 +45,9 @@ class Recorded:
     ordered: list[Any] = field(factory=list)
     """Those of them that calls with an effect have given."""
     of_loop: bool = True
-    """Whether it is the step of a loop, and no call of a function, which nobody advances."""
+    """Whether it is the step of a loop, and no call of a function."""
+    advances: bool = True
+    """Whether such loops run steps that they do not keep, as policies have it."""
     masks_itself: bool = False
     """Whether it leaves elements out itself, not only what came before the loop."""
 

@@ -64,11 +64,8 @@ class Variants:
             return None
         try:
             stage = stage_of(step, self.backend)
-        except NotStageableError as error:
-            self.failed(str(error))
-            return None
         except Exception as error:  # noqa: BLE001 - whatever a rule does with what is no array: the step is recorded
-            self.failed(f"{type(error).__name__}: {error}")
+            self.failed(str(error) if isinstance(error, NotStageableError) else f"{type(error).__name__}: {error}")
             return None
         self.stages.append(stage)
         return stage
@@ -79,6 +76,8 @@ class Shelf:
     """What is known of one body's steps, by what enters them."""
 
     backend: Backend | None = None
+    held: bool = False
+    """Whether its stages are for loops that hold all their steps: they have no functions for any other."""
     variants: list[Variants] = field(factory=list)
     n_recorded: int = 0
     """Steps so far of loops that were too short for a stage to pay, and were recorded."""
@@ -122,23 +121,25 @@ class Recent(OrderedDict[Any, Any]):
 _SHELVES = Recent(MOST_BODIES)
 
 
-def shelf_of(body: Any, backend: str = "") -> Shelf:
+def shelf_of(body: Any, backend: str = "", *, held: bool = False) -> Shelf:
     """The shelf of a function's code, for NumPy's functions or those of a backend, shared by all loops over it, and by
-    copies of the function that came by pickle; a new one for anything else that is called."""
+    copies of the function that came by pickle; a new one for anything else that is called. As long as all these loops
+    have ``held`` all their steps, its stages have fewer functions."""
     code = getattr(body, "__code__", None)
     arrange = plugins.backend(backend) if backend else None
     if code is None:
         return Shelf(arrange)
     with _SHELVES.changing:
-        shelf: Shelf = _SHELVES.of((code, code.co_filename, backend), lambda: Shelf(arrange))
+        shelf: Shelf = _SHELVES.of((code, code.co_filename, backend), lambda: Shelf(arrange, held))
+        if shelf.held and not held:
+            shelf.held, shelf.variants = False, []
         return shelf
 
 
 def shelves_of(body: Any) -> list[Shelf]:
     """The shelves of a function's code, whatever computes its stages."""
     with _SHELVES.changing:
-        code = body.__code__
-        return [shelf for key, shelf in _SHELVES.items() if key[:2] == (code, code.co_filename)]
+        return [shelf for key, shelf in _SHELVES.items() if key[:2] == (body.__code__, body.__code__.co_filename)]
 
 
 def forget() -> None:

@@ -42,7 +42,7 @@ class Stage:
     record: Generated
     reverse: Generated
     advance: Generated
-    """``record`` without the slots; of a call of a function the same, since nobody advances it."""
+    """``record`` without the slots; the same where no step is run that is not kept."""
     reverse_own: Generated
     """``reverse``, but it may write to the seeds, which it has returned itself for the step after; of a call of a
     function the same."""
@@ -129,8 +129,7 @@ def booked_slots(records: Sequence[Any], slots: Sequence[int]) -> tuple[tuple[in
 
 
 def slot_items(booked: Sequence[tuple[int, str]], slots: Sequence[Any], slab: Any = None) -> list[Item]:
-    """What holding the slots costs, as the ledger books the records; of an array for many steps, ``slab``, each
-    part."""
+    """What holding the slots costs, as the ledger books the records; of a ``slab`` for many steps, each part."""
     items: dict[int, Item] = {}
     for k, reason in booked:
         value = slots[k]
@@ -252,7 +251,7 @@ def _drafts(
     slots: tuple[int, ...],
     given: list[Symbol],
 ) -> list[Draft]:
-    """The functions ``record`` and ``reverse``; of the step of a loop ``advance`` and ``reverse_own``, too."""
+    """The functions ``record`` and ``reverse``; of a loop's step ``reverse_own``, and ``advance`` if that is run."""
     program = forward.program
     returned = [x.number for x in forward.returned]
     before, after = program.statements[:n_forward], program.statements[n_forward:]
@@ -273,11 +272,13 @@ def _drafts(
     backward = Draft(program, "reverse", plan_of(program, after, leaving), arguments, parts)
     if not step.of_loop:
         return [record, backward]
-    advance = Draft(program, "advance", plan_of(program, before, returned, all_of=True), forwards, (returned,))
     own = Draft(
         program, "reverse_own", plan_of(program, after, leaving, _apart(program, parts, given)), arguments, parts
     )
-    return [record, backward, advance, own]
+    if not step.advances:
+        return [record, backward, own]
+    advance = Draft(program, "advance", plan_of(program, before, returned, all_of=True), forwards, (returned,))
+    return [record, backward, own, advance]
 
 
 def _at_once(
@@ -287,7 +288,7 @@ def _at_once(
     where nobody hears of what NumPy warns of."""
     program = forward.program
     nbytes = sum(getattr(sample, "nbytes", 0) for sample in program.samples)
-    if not step.of_loop or nbytes > MOST_AT_ONCE or step.read or step.ordered or step.places[1]:
+    if not step.advances or nbytes > MOST_AT_ONCE or step.read or step.ordered or step.places[1]:
         return None, None, ()
     gathered = [x for x in (swept.gathered.get(ident) for ident, _ in step.captured) if x is not None]
     totals = [program.value(faithful_copy(program.samples[x.number])) for x in gathered]
@@ -337,11 +338,11 @@ def _generated(
 ) -> Stage:
     cts = [swept.cts[ident] for ident in step.entered]
     gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
-    record, backward, *others = (draft.generated() for draft in drafts)
-    advance, own = others or (record, backward)
+    made = {draft.name: draft.generated() for draft in drafts}
+    record, backward = made["record"], made["reverse"]
     return Stage(
-        known, record, backward, advance, own, slots, held, step.tape.n_inputs,
-        tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
+        known, record, backward, made.get("advance", record), made.get("reverse_own", backward), slots, held,
+        step.tape.n_inputs, tuple(ident for ident, _ in step.captured), tuple(at is not None for at in step.left),
         tuple(at[1] for at in step.left if at is not None), tuple(x is not None for x in cts),
         tuple(x is not None for x in gathered), step.masks, step.masks_itself,
     )  # fmt: skip

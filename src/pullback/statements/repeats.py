@@ -28,9 +28,8 @@ def without_repeats(
     for statement in statements:
         if not source.keys().isdisjoint(statement.reads):
             statement = _reading(source, statement)  # noqa: PLW2901
-        what = _function_of(program, statement)
+        what = _computed_by(program, statement)
         if what is not None:
-            what = what, _told_apart(statement.args), _told_apart(tuple(statement.kwargs.items()))
             if what in first and statement.makes not in own:
                 source[statement.makes] = first[what]
                 continue
@@ -60,6 +59,16 @@ def _reading(source: dict[int, int], statement: Statement) -> Statement:
     return evolve(statement, args=args, kwargs=kwargs, aliases=tuple(source.get(n, n) for n in statement.aliases))
 
 
+def _computed_by(program: Program, statement: Statement) -> Any:
+    """What is equal for statements that compute the same; None where it may be another thing each time. It is found
+    once for all functions that are made of a statement."""
+    if statement not in program.computed_by:
+        what = _function_of(program, statement)
+        given = None if what is None else (_told_apart(statement.args), _told_apart(tuple(statement.kwargs.items())))
+        program.computed_by[statement] = None if what is None else (what, given)
+    return program.computed_by[statement]
+
+
 def _function_of(program: Program, statement: Statement) -> Any:
     """What tells the function of a statement from others, where it gives the same whenever it is called; else None."""
     if statement.writes or statement.symbol == _MAKES_ANOTHER:
@@ -82,7 +91,9 @@ def _told_apart(leaf: Any) -> Any:
         return kind, tuple(map(_told_apart, leaf))
     if kind is slice:
         return kind, tuple(map(_told_apart, (leaf.start, leaf.stop, leaf.step)))
-    if kind is Ref or kind in (int, str, bool, type(None), type(Ellipsis)):
+    if kind is Ref:
+        return kind, leaf.number
+    if kind in (int, str, bool, type(None), type(Ellipsis)):
         return kind, leaf
     if kind in (float, complex) or isinstance(leaf, np.generic):
         return kind, np.asarray(leaf).tobytes()

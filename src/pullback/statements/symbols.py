@@ -15,6 +15,9 @@ from attrs import define, field
 
 from pullback.backends.plans import Ref
 from pullback.recording.copies import faithful_copy
+from pullback.words.undocumented import quiet
+
+UNASKED = object()
 
 
 class NotTraceableError(Exception):
@@ -47,6 +50,8 @@ class Statement:
     """Whether a function that is no ufunc computes element by element, from operands that are broadcast."""
     reads: tuple[int, ...] = field(init=False, repr=False)
     """The numbers of the values that are read."""
+    ufunc: Any = field(default=UNASKED, init=False, repr=False)
+    """What ``ufuncs.ufunc_of`` has found."""
 
     def __attrs_post_init__(self) -> None:
         self.reads = (*numbers_in(self.args), *numbers_in(self.kwargs))
@@ -73,7 +78,7 @@ def numbers_in(tree: Any) -> list[int]:
 def mapped(tree: Any, function: Callable[[Any], Any]) -> Any:
     """A structure of arguments with ``function`` applied to its leaves."""
     if type(tree) in (tuple, list):
-        return type(tree)(mapped(part, function) for part in tree)
+        return type(tree)([mapped(x, function) if isinstance(x, _TREES) else function(x) for x in tree])
     if isinstance(tree, tuple):
         return type(tree)(*(mapped(part, function) for part in tree))  # a named tuple
     if type(tree) is dict:
@@ -88,6 +93,7 @@ def renamed(source: dict[int, int], leaf: Any) -> Any:
     return Ref(source.get(leaf.number, leaf.number)) if type(leaf) is Ref else leaf
 
 
+_TREES = (tuple, list, dict, slice)
 FELT = 1 << 16
 """Bytes of an array from which its sample need not be felt in memory."""
 
@@ -107,6 +113,8 @@ class Program:
     felt: bool = True
     unfelt: int = 0
     """How many values have been left out so."""
+    computed_by: dict[Statement, Any] = field(factory=dict, init=False, repr=False)
+    """What each statement computes, as far as that has been asked (``repeats``)."""
 
     def value(self, sample: Any) -> "Symbol":
         """A symbol for a value that enters."""
@@ -115,11 +123,12 @@ class Program:
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, symbol: str = "") -> Any:
         """One statement; symbols for what it gives."""
-        given, samples = mapped((args, dict(kwargs)), _as_ref), self.samples
-        plain_args, plain_kwargs = mapped(given, lambda leaf: samples[leaf.number] if type(leaf) is Ref else leaf)
-        with np.errstate(all="ignore"):
+        samples = self.samples
+        plain_args, plain_kwargs = mapped((args, dict(kwargs)), lambda x: samples[x.number] if type(x) is Symbol else x)
+        with quiet():
             result = function(*plain_args, **plain_kwargs)
-        return self._told(Statement(function, given[0], given[1], 0, symbol=symbol, site=self.site), result)
+        given, options = mapped((args, dict(kwargs)), _as_ref)
+        return self._told(Statement(function, given, options, 0, symbol=symbol, site=self.site), result)
 
     def whole(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
         """``function`` on symbols: its NumPy calls as statements; as one where it cannot be followed."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.statements.symbols import Statement
+from pullback.statements.symbols import UNASKED, Statement
 
 _UFUNCS: dict[str, np.ufunc] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "%": np.remainder, "//": np.floor_divide,
@@ -16,6 +16,12 @@ _UNARY: dict[str, np.ufunc] = {"-": np.negative, "~": np.invert}
 
 def ufunc_of(statement: Statement) -> Any:
     """The ufunc by which a statement can be computed into an array; None where there is none."""
+    if statement.ufunc is UNASKED:
+        statement.ufunc = _found(statement)
+    return statement.ufunc
+
+
+def _found(statement: Statement) -> Any:
     if statement.kwargs or statement.writes:
         return None
     if isinstance(statement.function, np.ufunc):
