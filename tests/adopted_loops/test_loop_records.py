@@ -54,6 +54,7 @@ def require_policies(f, args, policies=POLICIES, argnums=(0, 1, 2)):
             assert (plan.peak_bytes, plan.bytes_by_reason) == (report.peak_bytes, report.bytes_by_reason)
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize("how", STEPS)
 @pytest.mark.parametrize("seed", range(4))
 def test_drawn_loops_in_steps(adopted, seed, how):
@@ -203,6 +204,7 @@ def test_what_is_pushed_goes_to_disk_with_its_tape(adopted, name):
     assert pull.report.bytes_by_reason["residual"] < 4 * 22 * 22 * 7 * 8  # of six steps those on their way
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize("name", ["marked", "body"])
 @pytest.mark.parametrize("nbytes", [100_000, 200_000, 700_000])
 def test_a_budget_binds(adopted, name, nbytes):

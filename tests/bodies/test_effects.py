@@ -168,7 +168,7 @@ def text(given):
     return tuple(np.asarray(part).tobytes() if not isinstance(part, str) else part for part in parts)
 
 
-@pytest.mark.share(4, of=lambda program, staging, policy: program)
+@pytest.mark.share(8, of=lambda program, staging, policy: program)
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 @pytest.mark.parametrize("staging", STAGINGS)
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -79,11 +79,11 @@ def test_other_bits_are_told(here, monkeypatch):
 
 
 def test_the_command(here):
-    sizes = ("--grid", "30", "36", "--steps", "20", "--repeat", "1", "--quiet")
+    sizes = ("--grid", "30", "36", "--steps", "8", "--repeat", "1", "--quiet")
     found = CliRunner().invoke(commands, ["demo", "wave", "--workers", "2", *sizes, "--json"])
     assert [row["same_bits"] for row in json.loads(found.output)["rows"]] == [True] * 3
     found = CliRunner().invoke(commands, ["demo", "wave", "--workers", "1", *sizes, "--policy", "Binomial(2)"])
-    assert "16 shots, 30 x 36 nodes, 20 steps, under Binomial(2)" in found.output
+    assert "16 shots, 30 x 36 nodes, 8 steps, under Binomial(2)" in found.output
     found = CliRunner().invoke(
         commands, ["demo", "wave", "--workers", "1", "--policy", "SaveAll", "--policy", "Binomial(2)"]
     )

@@ -244,15 +244,15 @@ def test_distance_names_the_nodes_there_are() -> None:
         build([(), (0,)]).distance(0, 2)
 
 
-def test_a_hundred_thousand_nodes_need_no_recursion() -> None:
-    n = 100_000
+def test_thousands_of_nodes_need_no_recursion() -> None:
+    n = 20_000
     graph = build([(), *((k, k) for k in range(n - 1))], outputs=[n - 1])
     assert graph.distance(0, n - 1) == n - 1
     assert len(graph.levels()) == n
     assert graph.live_bytes() == [1] * n
     lines = str(graph).splitlines()
     assert len(lines) == 83
-    assert lines[41] == "... 99920 more; listing(None) shows all"
+    assert lines[41] == "... 19920 more; listing(None) shows all"
     assert all(a < b for a, b in pairwise(int(line.split()[0][1:]) for line in lines[1:-1] if line.startswith("%")))
     assert len(graph.listing(None).splitlines()) == n + 2
 

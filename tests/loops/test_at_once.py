@@ -349,6 +349,7 @@ def watched_programs():
     return {each.__name__: each for each in given}
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize(
     "policy", [pb.SaveAll(), pb.Binomial(3), pb.Recompute(), pb.Periodic(7), pb.Mixed(3), pb.Budget(9000)], ids=repr
 )

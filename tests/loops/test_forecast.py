@@ -56,7 +56,7 @@ def test_plan_is_report_of_many(program, policy):
     require_plan_is_report(program, policy)
 
 
-@pytest.mark.share(4, of=lambda name, policy: name)
+@pytest.mark.share(8, of=lambda name, policy: name)
 @pytest.mark.parametrize("policy", KNOWN_LENGTH[:4], ids=repr)
 @pytest.mark.parametrize("name", BODIES)
 def test_plan_of_each_body(name, policy):

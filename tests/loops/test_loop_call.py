@@ -35,7 +35,7 @@ def two_gradients(k: int, s: tuple[Any, Any]) -> tuple[Any, Any]:
     return first * 0.5, v + slope(first) * 0.1
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6, of=lambda **_: "")
 @pytest.mark.parametrize("body", [two_loops, two_checkpoints, two_gradients])
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_what_follows_an_operation_that_no_stage_follows_is_recorded_as_in_any_step(body: Any, policy: Any) -> None:
@@ -113,7 +113,7 @@ BUFFERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(10, of=lambda **_: "")
 @pytest.mark.parametrize("name", BUFFERS)
 @pytest.mark.parametrize("policy", [*POLICIES, pb.Periodic(2, tier="disk"), pb.Binomial(5)], ids=repr)
 @pytest.mark.parametrize("inside", [False, True])

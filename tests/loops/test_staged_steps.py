@@ -212,6 +212,7 @@ def test_two_loops_in_a_staged_step(sizes, staging):
         assert pb.grad(f)(x).tobytes() == expected.tobytes()
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize(
     ("policy", "n", "staged"),
     [

@@ -95,6 +95,7 @@ def assert_right(outer, f, x=X, w=W, policy=None):
             assert bits(outer(f, x + 0.1 * k, w - 0.2 * k)) == wanted
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize("inner", INNER)
 @pytest.mark.parametrize("outer", OUTER)
 def test_the_bits_are_those_of_the_ordinary_way(outer, inner):

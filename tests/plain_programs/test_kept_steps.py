@@ -94,6 +94,7 @@ OUTERS = [
 HOWS = [*((outer, "keep") for outer in OUTERS), (OUTERS[0], Zlib()), (OUTERS[1], Disk()), (OUTERS[4], Disk())]
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize(("outer", "how"), HOWS, ids=str)
 @pytest.mark.parametrize("f", [marked, endless, inner, written])
 def test_the_bits_are_those_of_save_all(f, outer, how):

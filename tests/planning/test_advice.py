@@ -93,7 +93,7 @@ def test_the_seconds_of_what_is_run_are_measured():
         assert 0 < plan.seconds < 20
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4, of=lambda **_: "")
 @pytest.mark.parametrize("budget", [300_000, 40_000, 12_000, "9 kB"])
 @pytest.mark.parametrize("f", [looped, two_loops, unknown, marked, plain])
 def test_what_is_named_holds_what_is_said(f, budget):

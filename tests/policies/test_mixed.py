@@ -86,13 +86,13 @@ def test_the_sizes_say_what_a_tape_takes():
 
 
 def test_longer_than_the_table_it_is_cut_as_binomial_cuts():
-    n, s = 100_000, 5
+    n, s = 20_000, 5
     assert simulate(Mixed(s).schedule(n), n).n_forward < forward_steps(n, s)
     schedule = Mixed(5).schedule(10**9)
     next(schedule)
     tracemalloc.start()
     try:
-        for _ in islice(schedule, 20_000):
+        for _ in islice(schedule, 5_000):
             pass
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:

@@ -8,7 +8,6 @@ from tests.promises.budget_programs import Mixture, drawn, fault_of
 
 FOUND = (  # each held more than its bytes, or was refused, before it was mended
     Mixture((("fori", 25, (3, 12)),) * 3, "twice", exact=False, kept=False, more=1.0),  # another pull found more held
-    Mixture((("scan", 25, (3, 12)), ("while", 25, (3, 12)), ("fori", 25, (3, 12))), "twice", False, False, 1.0),
     Mixture((("steps", 25, (3, 1, 10)), ("steps", 2, (9,)), ("while", 2, (14, 7))), "twice", False, True, 1.1268),
     Mixture((("fori", 6, (3,)), ("outputs", 10, (6,))), "grad", False, False, 1.0),  # outputs of all steps came at once
     Mixture((("plain", 25, (8, 3)), ("steps", 1, (12,))), "once", False, False, 6.4),  # counted twice at the peak
@@ -20,17 +19,20 @@ FOUND = (  # each held more than its bytes, or was refused, before it was mended
 )
 
 
-@pytest.mark.parametrize("mixture", FOUND, ids=str)
+LIKE_THE_FIRST = Mixture(tuple((form, 25, (3, 12)) for form in ("scan", "while", "fori")), "twice", False, False, 1.0)
+
+
+@pytest.mark.parametrize("mixture", [*FOUND, pytest.param(LIKE_THE_FIRST, marks=pytest.mark.slow)], ids=str)
 def test_what_was_found(mixture):
     assert fault_of(mixture) == ""
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_drawn_mixtures(seed):
     assert fault_of(drawn(seed)) == ""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000))
+@pytest.mark.parametrize("seed", range(2, 1000))
 def test_many_drawn_mixtures(seed):
     assert fault_of(drawn(seed)) == ""

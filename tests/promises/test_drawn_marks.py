@@ -92,6 +92,7 @@ def assert_right(path, seed, adopted):
                 assert bits(outcome(traced, kept, X, W, P, policy=policy)) == bits(wanted), (seed, policy)
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize("adopted", [False, True])
 @pytest.mark.parametrize("start", [0, 10])
 def test_drawn_marks(tmp_path, start, adopted):

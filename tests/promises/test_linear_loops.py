@@ -66,6 +66,7 @@ CASES = [
 ]
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize(("f", "policy"), CASES, ids=lambda case: getattr(case, "__name__", repr(case)))
 def test_no_policy_holds_more_than_save_all_where_a_program_is_linear(f, policy):
     """Beside the books of marked steps, the two newest states where the length is not known, or ``auto`` looks at the
@@ -82,6 +83,7 @@ def test_no_policy_holds_more_than_save_all_where_a_program_is_linear(f, policy)
     assert (forecast.peak_bytes, forecast.n_forward) == (again.report.peak_bytes, again.report.n_forward)
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize("policy", [pb.Binomial(3), pb.Recompute(5), pb.Periodic(10), pb.Tiered(3, 0)], ids=repr)
 @pytest.mark.parametrize("form", ["fori_loop", "while_loop", "steps", "iterable", "plain"])
 def test_steps_that_hold_more_later_are_held_as_states_again(form, policy):

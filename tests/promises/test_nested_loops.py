@@ -15,6 +15,7 @@ def nested(x):
     return np.sum(pb.fori_loop(0, 20, lambda k, u: inner(u) * u + 1, x))
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize("staging", ["off", "auto"])
 @pytest.mark.parametrize(
     "policy", [pb.SaveAll(), pb.Mixed(5), pb.Periodic(7), pb.Binomial(3), pb.Recompute(), pb.Budget("1 MB")], ids=repr

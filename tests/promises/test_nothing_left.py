@@ -148,11 +148,11 @@ def test_hundreds_of_calls_do_not_grow(policy):
     sites, forms, grown = len(call_sites._SITES), len(pb.registry.callers), []
     for _ in range(3):  # a leak shows in every round; what the test runner keeps for itself, in one
         blocks = sys.getallocatedblocks()
-        for _ in range(400):
+        for _ in range(160):
             g(X)
         gc.collect()
         grown.append(sys.getallocatedblocks() - blocks)
-    assert min(grown) < 100
+    assert min(grown) < 40
     assert len(call_sites._SITES) <= sites + 2  # the line of this call itself
     assert len(pb.registry.callers) == forms
 
@@ -202,7 +202,7 @@ def test_a_long_chain():
 def test_a_long_chain_of_views():
     def f(x):
         y = x * 1
-        for _ in range(3_000):
+        for _ in range(1_500):
             y = y[...]
         y[0] = 5
         return np.sum(y * x)

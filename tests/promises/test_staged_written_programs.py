@@ -26,7 +26,7 @@ def outcome(f: Any, x: Any, policy: Any, staging: str) -> tuple[Any, str]:
     return found, printed.getvalue()
 
 
-@pytest.mark.share(3, of=lambda name, policy: repr(policy))
+@pytest.mark.share(6, of=lambda name, policy: repr(policy))
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_staged_steps_do_what_recorded_ones_do(name, policy):

@@ -139,6 +139,7 @@ def bits_of(program, x, n, policy):
     return np.asarray(value).tobytes(), gradient.tobytes()
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize("staging", ["off", "numpy"])
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 @pytest.mark.parametrize("program", PROGRAMS)

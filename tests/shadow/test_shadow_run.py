@@ -301,7 +301,7 @@ def test_a_warning_comes_as_often_as_in_recorded_steps():
     assert of("numpy") == of("off") == {RuntimeWarning}
 
 
-@pytest.mark.share(4, of=lambda name, kind, dtype: name)
+@pytest.mark.share(8, of=lambda name, kind, dtype: name)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("kind", ["fori_loop", "scan"])
 @pytest.mark.parametrize("name", list(PROGRAMS))

@@ -271,7 +271,7 @@ def implicit_by_hand(p):
     return du, ddu * V
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6, of=lambda **_: "")
 @pytest.mark.filterwarnings("ignore:Keep")  # an equation in plain code is held as it is: no rule fits there
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @pytest.mark.parametrize("loop", ["fori_loop", "scan", "while_loop", "steps", "range"])

@@ -160,7 +160,7 @@ def require_same(derivative, f, *calls):
     return staged.__pullback_staged__
 
 
-@pytest.mark.share(3, of=lambda f, derivative: f)
+@pytest.mark.share(6, of=lambda f, derivative: f)
 @pytest.mark.parametrize("derivative", DERIVATIVES)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_the_bits_are_those_without_the_decorator(f, derivative):

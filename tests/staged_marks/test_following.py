@@ -231,6 +231,7 @@ def bits(program, policy, staging, x=X):
     return [np.asarray(part).tobytes() for part in (value, *gradients)]
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 @pytest.mark.parametrize("program", [*FOLLOWED, *OTHERS, divides_a_number_in_place])
 def test_same_bits(program, policy, computed):

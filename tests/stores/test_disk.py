@@ -150,7 +150,7 @@ def _own_directory(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.share(6, of=lambda f, staging, policy: f)
+@pytest.mark.share(12, of=lambda f, staging, policy: f)
 @pytest.mark.parametrize("policy", ALL, ids=repr)
 @pytest.mark.parametrize("staging", ["off", "numpy"])
 @pytest.mark.parametrize("f", PROGRAMS)
@@ -161,7 +161,7 @@ def test_the_same_bits_as_from_memory(f, policy, staging):
             assert bits(gradient(f, x, policy, 2)) == 2 * bits(expected)
 
 
-@pytest.mark.share(4, of=lambda f, staging, policy: f)
+@pytest.mark.share(8, of=lambda f, staging, policy: f)
 @pytest.mark.parametrize(
     "policy", [TapesIn("disk"), TapesByWayOfMemory(), Stored(pb.SaveAll(), memory=Disk())], ids=repr
 )

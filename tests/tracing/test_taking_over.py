@@ -51,6 +51,7 @@ def seen(y):
     return y[...] if np.ndim(y) else y
 
 
+@pytest.mark.share(3, of=lambda **_: "")
 @pytest.mark.parametrize("traced", [False, True], ids=["constant", "traced"])
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.complex128])

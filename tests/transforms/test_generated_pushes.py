@@ -78,6 +78,7 @@ def tangents_of(*primals):
 TABLE = [prim for prim in (*ELEMENTWISE, *POWERS, *OPERATORS) if prim.trusted]
 
 
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
 @pytest.mark.parametrize("prim", TABLE, ids=lambda prim: prim.name)
 def test_elementwise_primitives(monkeypatch, prim, dtype):

@@ -306,7 +306,7 @@ def test_the_readme_runs(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_demo_runs_on_a_cluster_of_its_own(n):
-    sizes = ["--grid", "30", "36", "--steps", "20", "--repeat", "1", "--json", "--quiet"]
+    sizes = ["--grid", "30", "36", "--steps", "8", "--repeat", "1", "--json", "--quiet"]
     found = CliRunner().invoke(commands, ["demo", "wave", "--workers", str(n), *sizes])
     rows = json.loads(found.output)["rows"]
     assert [row["where"] for row in rows] == ["this process", "1 worker of Dask", "2 workers of Dask"][: 1 + n]
