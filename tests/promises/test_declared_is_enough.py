@@ -105,6 +105,7 @@ def require_enough(f, xs, handles):
     return count
 
 
+@pytest.mark.share(3, of=lambda case, **_: case.covers)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_declared_is_enough_in_every_case(case, handles):
     leaves, definition = flatten(case.args)

@@ -30,7 +30,7 @@ WRITES = {
 }
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize("n", [4, 2400], ids=["small", "buffers"])
 @pytest.mark.parametrize("write", WRITES)
 def test_a_write_is_followed_like_any_operation_though_leaves_have_equal_bytes(write, n):

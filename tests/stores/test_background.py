@@ -81,7 +81,7 @@ def no_collector():
     gc.enable()
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(3, of=lambda every, **_: every)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a lock file that nobody has closed
 @pytest.mark.parametrize("f", [marked, nested])
 @pytest.mark.parametrize(

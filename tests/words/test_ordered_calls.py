@@ -86,7 +86,7 @@ def logged(f, x, policy, staging):
     return found, [(name, np.asarray(value).tobytes()) for name, value in LOG]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(2, of=lambda **_: "")
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("size", [1, 1000])
