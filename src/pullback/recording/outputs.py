@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pullback.recording.handles import Handle
-from pullback.recording.refusals import BUFFER
+from pullback.recording.refusals import buffer
 from pullback.recording.writes import set_item
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
@@ -18,7 +18,7 @@ def require_traced_target(name: str, target: Any) -> None:
     shape, where = getattr(target, "shape", ()), f"at {site_text(site_here())}"
     raise ConversionError(
         f"numpy.{name} would write a traced value into a plain array of shape {shape} ({where}), which would "
-        f"drop the derivative; {BUFFER}"
+        f"drop the derivative; {buffer()}"
     )
 
 

@@ -106,12 +106,17 @@ _BY_PATH = (
 )
 
 
+def buffer() -> str:
+    """What to write instead of filling the plain array that the user's code fills."""
+    return STILL_PLAIN if in_adopted_code() else BUFFER
+
+
 def rewrite(site: int, otherwise: str) -> str:
     """What to write instead of the user's expression at a call site; ``otherwise`` where the source is not there or
     the call not known."""
     operation, text = expression(site)
     if operation.startswith("STORE"):
-        return STILL_PLAIN if in_adopted_code() else BUFFER
+        return buffer()
     node = _parsed(text)
     if node is None:
         return otherwise
