@@ -17,6 +17,8 @@ MOST = 65_536
 def in_chains(program: Program, statements: list[Statement], kept: frozenset[int]) -> list[Statement]:
     """The statements with masked products and quotients of a cotangent that follow one another as one: so NaN is looked
     for once, and a sign that changes twice stays."""
+    if not any(statement.chain is not None for statement in statements):
+        return statements
     readers = Counter(number for statement in statements for number in statement.reads)
     runs: list[list[Statement]] = []
     for statement in statements:

@@ -16,6 +16,8 @@ _ARITHMETIC = frozenset((np.add, np.subtract, np.multiply, np.true_divide))
 def without_copies(program: Program, statements: list[Statement], kept: frozenset[int], large: int) -> list[Statement]:
     """The statements without copies that are read by ufuncs into ``large`` dense arrays alone, of so many bytes: what
     these give does not depend on how their operands lie."""
+    if not any(statement.symbol == ".copy()" for statement in statements):
+        return statements
     readers: dict[int, list[Statement]] = {}
     for statement in statements:
         for number in statement.reads:

@@ -21,6 +21,8 @@ def without_zeros(program: Program, statements: list[Statement], kept: frozenset
     What is added to a zero is written instead, and 0.0 is added to the whole at the end: so -0.0 becomes 0.0, as it
     does in a sum with 0.
     """
+    if not any(statement.function is np.zeros for statement in statements):
+        return statements
     readers = defaultdict[int, list[Statement]](list)
     for statement in statements:
         for number in statement.reads:
