@@ -188,6 +188,7 @@ def test_row_49_qr_and_general_eigenvalues():
         check_grads(lambda a: np.abs(np.linalg.eig(a)[1]) ** 2, (a,), order=1)
 
 
+@pytest.mark.share(3, of=lambda **_: "")
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
 def test_row_50_fourier_transforms(norm):
     z = V + 1j * V[::-1]
