@@ -44,8 +44,10 @@ def pair(primal: str, derivative: str, prepare: Prepare, f: Any, g: Any, outputs
 
 
 def newton_direction(centroids: Any, points: Any) -> Any:
-    """The gradient over the diagonal of the Hessian, which has nothing beside the diagonal."""
-    slope, curvature = pb.jvp(lambda c: pb.grad(kmeans.cost)(c, points), (centroids,), (np.ones_like(centroids),))
+    """The gradient over the diagonal of the Hessian, which has nothing beside the diagonal: its sums of columns."""
+    slope, pull = pb.vjp(lambda c: pb.grad(kmeans.cost)(c, points), centroids)
+    (curvature,) = pull(np.ones_like(centroids))
+    pull.close()
     return slope / curvature
 
 
