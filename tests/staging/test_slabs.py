@@ -38,6 +38,7 @@ def test_a_slab_is_worth_its_while_from_the_bytes_of_large_pages_on(monkeypatch)
     monkeypatch.setattr(slabs, "LEAST", 2000)
     monkeypatch.setattr(slabs, "NBYTES", 12160)
     assert [n_in_slab(plan, left) for left in (1, 2, 9, 100)] == [0, 2, 9, 10]
+    assert [n_in_slab(plan, left, alone=False) for left in (1, 2, 9, 100)] == [0, 2, 2, 2], "not all of one size"
     monkeypatch.setattr(slabs, "LEAST", 1216)  # an array of its own is as good
     assert n_in_slab(plan, 100) == 0
     assert n_in_slab(Plan(fresh=[WIDE], slots=[False]), 100) == 0

@@ -266,11 +266,12 @@ def recorded_on(
     function, places, carried = usable(stage.record).function, kind.work.of(stage.record), carrying(stage)
     (buffers, makers), plan, left, before, slab = places, stage.record.plan, 0, state, None
     booked, own = (stage.booked, bool(proof.own)) if steps.ledger.heard else ((), False)
-    fixed = None if own else proof.fixed
+    fixed, n = None if own else proof.fixed, steps.outputs.n
+    alone = n is None or 2 * (stop - k) > n  # else other steps will be recorded in the place of these
     try:
         while k < stop and (k == first or reads.hold(looked_up)):  # type: ignore[union-attr]  # of what holds
             if not left:
-                left = n_in_slab(plan, stop - k)
+                left = n_in_slab(plan, stop - k, alone=alone)
                 fresh, slab = in_slab(plan, makers, left)
             end = min(k + CHECKED, stop, k + left if left else stop)
             left -= min(left, end - k)

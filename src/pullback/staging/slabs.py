@@ -21,13 +21,17 @@ LINE = 64
 """Bytes of a line of a cache, at which parts begin."""
 
 
-def n_in_slab(plan: Plan, n_left: int) -> int:
-    """The steps that a slab takes, where ``n_left`` come; 0 where arrays of their own are as good."""
+def n_in_slab(plan: Plan, n_left: int, *, alone: bool = True) -> int:
+    """The steps that a slab takes, where ``n_left`` come; 0 where arrays of their own are as good. Where they are not
+    ``alone``, other stretches of steps come after they have been reversed: slabs are of one size then, so that a later
+    one fits where one was."""
     nbytes = sum(_nbytes(kind) for kind, slot in zip(plan.fresh, plan.slots, strict=True) if slot)
     if not nbytes or nbytes >= LEAST:
         return 0
     n_steps = min(NBYTES // nbytes, n_left)
-    return n_steps if n_steps * nbytes >= LEAST else 0
+    if n_steps * nbytes < LEAST:
+        return 0
+    return n_steps if alone else -(-LEAST // nbytes)
 
 
 def in_slab(
