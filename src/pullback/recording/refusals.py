@@ -67,8 +67,8 @@ _BY_NAME = {
     **dict.fromkeys(
         ("matrix", "asmatrix", "bmat"), "keep a 2-d array: np.atleast_2d(x), and @ for the product of matrices"
     ),
-    "broadcast": "write np.broadcast_arrays(x, y), or np.broadcast_shapes(x.shape, y.shape)",
-    "nditer": "iterate over x.flat, or write it with NumPy functions on the whole array",
+    "broadcast": f"write np.broadcast_arrays(x, y), np.broadcast_shapes(x.shape, y.shape), or pnp.broadcast ({PNP})",
+    "nditer": f"iterate over x.flat, write it with NumPy functions on the whole array, or pnp.nditer ({PNP})",
     **dict.fromkeys(("ndenumerate", "nested_iters"), "write for i in np.ndindex(x.shape): ... x[i] ..."),
     "as_strided": "write np.lib.stride_tricks.sliding_window_view(x, shape), or slices",
     "Polynomial": "write np.polyval(coefficients, x), or Horner's rule",
