@@ -19,7 +19,7 @@ from pullback.adopted_kinds.dispatching import matching
 from pullback.adopted_loops.loop_code import LOCALS, LOOP
 from pullback.adopting.asking import called, classes, formatted, fresh_attribute, reads_source, whole_loop, with_lists
 from pullback.adopting.namespaces import Namespace, answered
-from pullback.adopting.owning import arguments, behind, fresh, leaving, of_module, put_back
+from pullback.adopting.owning import arguments, behind, fresh, leaving, of_module
 from pullback.adopting.rewriting import (
     ARGUMENTS,
     CALLED,
@@ -31,7 +31,6 @@ from pullback.adopting.rewriting import (
     MATCHING,
     OF_MODULE,
     PLAIN_MODULES,
-    PUT_BACK,
     READS_SOURCE,
     WITH_LISTS,
     rewritten,
@@ -52,7 +51,6 @@ NAMES: Final = {
     FRESH: fresh,
     FRESH_ATTRIBUTE: fresh_attribute,
     OF_MODULE: of_module,
-    PUT_BACK: put_back,
     READS_SOURCE: reads_source,
     CALLED: called,
     CLASSES: classes,

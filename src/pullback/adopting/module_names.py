@@ -33,17 +33,6 @@ def names_of_arrays(tree: ast.Module) -> frozenset[str]:
     return frozenset(found)
 
 
-def names_of_holders(tree: ast.Module) -> frozenset[str]:
-    """The names of the module that may stand for lists, dicts, classes and instances, which may hold arrays."""
-    displays = ast.List | ast.Dict | ast.Tuple | ast.ListComp | ast.DictComp | ast.Call | ast.BinOp
-    found = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
-    for node in _statements(tree.body):
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, displays):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {name for target in targets for name in names_in(target)}
-    return frozenset(found)
-
-
 def imported_names(tree: ast.Module) -> dict[str, str]:
     """The names that imports alone bind, and what they stand for: ``{"np": "numpy", "norm": "numpy.linalg.norm"}``."""
     found: dict[str, str] = {}
@@ -158,39 +147,3 @@ def handed_to_compilers(tree: ast.Module) -> frozenset[str]:
     """The names of functions that the module hands to a compiler by a call: of ``fast = njit(slow)`` ``slow``."""
     calls = [part for part in ast.walk(tree) if isinstance(part, ast.Call) and _names_compiler(part.func)]
     return frozenset(given.id for call in calls for given in call.args if isinstance(given, ast.Name))
-
-
-def local_names(node: ast.AST) -> set[str]:
-    """The names that are local to a function, without those of functions in it."""
-    found: set[str] = set()
-    declared: set[str] = set()
-    todo: list[ast.AST] = list(ast.iter_child_nodes(node))
-    while todo:
-        part = todo.pop()
-        if isinstance(part, ast.Global):
-            declared |= set(part.names)
-        elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
-            found.add(part.id)
-        elif isinstance(part, ast.arg):
-            found.add(part.arg)
-        elif isinstance(part, ast.alias):
-            found.add((part.asname or part.name).partition(".")[0])
-        elif isinstance(part, ast.ExceptHandler) and part.name:
-            found.add(part.name)
-        if isinstance(part, Function | ast.ClassDef):
-            found.add(part.name)
-        elif not isinstance(part, ast.Lambda):
-            todo += ast.iter_child_nodes(part)
-    return found - declared
-
-
-def may_be_new(value: ast.expr | None) -> bool:
-    """Whether an expression may give an array that nobody else holds."""
-    return isinstance(value, ast.Call | ast.BinOp | ast.UnaryOp | ast.IfExp | ast.Await | ast.Subscript)
-
-
-def may_take_lists(call: ast.Call) -> bool:
-    """Whether an argument of a call may be a list, by the way it is written."""
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    never = ast.Constant | ast.BinOp | ast.UnaryOp | ast.Compare | ast.Lambda
-    return not all(isinstance(part, never) for part in given)

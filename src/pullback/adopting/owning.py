@@ -174,12 +174,6 @@ def behind(x: Any) -> Any:
     return next((array for array in arrays if array is resolve(x)._value), x)
 
 
-def put_back(result: Any, held: Any) -> Any:
-    """What stays where an array or a number is held that something was added to: the array itself, since its handle
-    was written; else the result."""
-    return held if type(held) is np.ndarray and issubclass(type(result), Handle) else result
-
-
 def arguments(*values: Any) -> tuple[Any, ...]:
     """The arguments of an adopted function, while a trace is under way."""
     frame = _getframe(1)

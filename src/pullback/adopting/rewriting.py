@@ -7,8 +7,6 @@ trace is under way.
 | ``u = np.arange(n) * dx`` | ... ``if live: u = fresh(u)`` |
 | ``self.u = np.arange(n) * dx`` | ... ``if live: fresh_attribute(self, "u")`` |
 | ``TABLE``, an array of the module | ``(TABLE if not live else of_module(TABLE))`` |
-| ``STATE["u"]``, ``Model.u``, held by the module | the same |
-| ``STATE["u"] += t`` | the same, added to ``of_module(STATE["u"])`` |
 | ``float(t)``, ``int``, ``complex``, ``type``, ``isinstance`` | ``(float if not live else called(float))(t)`` |
 | ``np.float64(t)``, ``np.int64(t)`` | the same |
 | ``x.__class__`` | ``(x.__class__ if not live else called(type)(x))`` |
@@ -40,14 +38,10 @@ from pullback.adopting.module_names import (
     handed_to_compilers,
     imported_names,
     is_compiled,
-    local_names,
-    may_be_new,
-    may_take_lists,
     meant_by,
     name_of,
     names_in,
     names_of_arrays,
-    names_of_holders,
 )
 from pullback.words.plugins import LIVE_NAME
 
@@ -55,7 +49,6 @@ ARGUMENTS: Final = "__pb_arguments__"
 FRESH: Final = "__pb_fresh__"
 FRESH_ATTRIBUTE: Final = "__pb_fresh_attribute__"
 OF_MODULE: Final = "__pb_of_module__"
-PUT_BACK: Final = "__pb_put_back__"
 CALLED: Final = "__pb_called__"
 CLASSES: Final = "__pb_classes__"
 MATCHING: Final = "__pb_matching__"
@@ -87,11 +80,34 @@ SCALAR_TYPES: Final = frozenset(numpy_calls.SCALAR_TYPES)
 
 def rewritten(tree: ast.Module, file: str = "<adopted>") -> ast.Module:
     """The module with these questions written in."""
-    known = names_of_arrays(tree), imported_names(tree), file, handed_to_compilers(tree), names_of_holders(tree)
-    rewriter = Rewriter(*known)
+    rewriter = Rewriter(names_of_arrays(tree), imported_names(tree), file, handed_to_compilers(tree))
     for node in tree.body:
         rewriter.visit(node)
     return ast.fix_missing_locations(tree)
+
+
+def _bound(node: ast.AST) -> set[str]:
+    """The names that are local to a function, without those of functions in it."""
+    found: set[str] = set()
+    declared: set[str] = set()
+    todo: list[ast.AST] = list(ast.iter_child_nodes(node))
+    while todo:
+        part = todo.pop()
+        if isinstance(part, ast.Global):
+            declared |= set(part.names)
+        elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
+            found.add(part.id)
+        elif isinstance(part, ast.arg):
+            found.add(part.arg)
+        elif isinstance(part, ast.alias):
+            found.add((part.asname or part.name).partition(".")[0])
+        elif isinstance(part, ast.ExceptHandler) and part.name:
+            found.add(part.name)
+        if isinstance(part, Function | ast.ClassDef):
+            found.add(part.name)
+        elif not isinstance(part, ast.Lambda):
+            todo += ast.iter_child_nodes(part)
+    return found - declared
 
 
 def _live() -> ast.expr:
@@ -117,6 +133,18 @@ def _unless_live(plain: ast.expr, live: ast.expr) -> ast.expr:
     return made
 
 
+def _may_be_new(value: ast.expr | None) -> bool:
+    """Whether an expression may give an array that nobody else holds."""
+    return isinstance(value, ast.Call | ast.BinOp | ast.UnaryOp | ast.IfExp | ast.Await | ast.Subscript)
+
+
+def _may_take_lists(call: ast.Call) -> bool:
+    """Whether an argument of a call may be a list, by the way it is written."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    never = ast.Constant | ast.BinOp | ast.UnaryOp | ast.Compare | ast.Lambda
+    return not all(isinstance(part, never) for part in given)
+
+
 def _as_fresh(value: ast.expr) -> ast.expr:
     """An argument that nobody else holds; one that asks already stays as it is, or its text would be doubled."""
     asks = any(isinstance(part, ast.Name) and part.id == LIVE_NAME for part in ast.walk(value))
@@ -135,10 +163,6 @@ class Rewriter(ast.NodeTransformer):
     file: str
     compiled: frozenset[str]
     """Functions that are handed to a compiler by their name."""
-    holders: frozenset[str]
-    """The names that may stand for lists, dicts, classes and instances of the module."""
-    called: ast.expr | None = None
-    """What is called by the call that is looked at: a method is no array."""
     hidden: list[set[str]] = field(factory=list)
     """The local names of the functions around."""
     parameters: list[list[str]] = field(factory=list)
@@ -148,7 +172,7 @@ class Rewriter(ast.NodeTransformer):
     def _function(self, node: Function) -> Any:
         if is_compiled(node) or (node.name in self.compiled and not self.hidden):
             return node
-        self.hidden.append(local_names(node))
+        self.hidden.append(_bound(node))
         names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
         self.parameters.append(names)
         node.body = self._body(node.body)
@@ -175,7 +199,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
         """The expression in it."""
-        self.hidden.append(local_names(node))
+        self.hidden.append(_bound(node))
         self.generic_visit(node)
         self.hidden.pop()
         return node
@@ -200,7 +224,7 @@ class Rewriter(ast.NodeTransformer):
 
     def _binds(self, node: Any, target: ast.expr) -> Any:
         self.generic_visit(node)
-        if not self.hidden or not may_be_new(getattr(node, "value", None)):
+        if not self.hidden or not _may_be_new(getattr(node, "value", None)):
             return node
         match target:
             case ast.Attribute(value=ast.Name(id=owner), attr=attr):
@@ -224,10 +248,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         """The same: a number may become an array."""
-        held = self._held(node.target)
         self.generic_visit(node)
-        if held is not None:
-            return self._added_to_held(node, held)
         if not self.hidden or not isinstance(node.target, ast.Name):
             return node
         name = node.target.id
@@ -277,36 +298,6 @@ class Rewriter(ast.NodeTransformer):
             return node
         return _unless_live(node, _call(OF_MODULE, ast.Name(node.id, ast.Load())))
 
-    def _held(self, node: ast.expr) -> ast.Call | None:
-        """What an item or attribute of a name of the module is in a trace, with each step to it asked for; None for any
-        other expression."""
-        if not self.hidden or not isinstance(node, ast.Subscript | ast.Attribute):
-            return None
-        owner: ast.expr | None = node.value
-        if isinstance(owner, ast.Name):
-            known = owner.id in self.holders and not any(owner.id in names for names in self.hidden)
-            if not known or (isinstance(node, ast.Subscript) and owner.id in self.arrays):
-                return None
-        elif (owner := self._held(node.value)) is None:
-            return None
-        part = deepcopy(node)
-        part.value, part.ctx = owner, ast.Load()
-        return _call(OF_MODULE, part)
-
-    @staticmethod
-    def _added_to_held(node: ast.AugAssign, held: ast.Call) -> Any:
-        """``STATE["u"] += t``: in a trace what is held stays, and what stands for it is written."""
-        named = ast.AugAssign(ast.Name(RESULT, ast.Store()), node.op, deepcopy(node.value))
-        put = ast.Assign([node.target], _call(PUT_BACK, ast.Name(RESULT, ast.Load()), held.args[0]))
-        asked = _if_live(node, ast.Assign([ast.Name(RESULT, ast.Store())], held), named, put)
-        return [asked, ast.copy_location(ast.If(ast.UnaryOp(ast.Not(), _live()), [node], []), node)]
-
-    def visit_Subscript(self, node: ast.Subscript) -> Any:
-        """An array that a list or a dict of the module holds."""
-        held = self._held(node) if isinstance(node.ctx, ast.Load) else None
-        self.generic_visit(node)
-        return node if held is None else _unless_live(node, held)
-
     def visit_Call(self, node: ast.Call) -> Any:
         """A builtin that would ask a tracer for its number, or what reads the source of the program."""
         text = ast.unparse(node.func) if name_of(node.func) in READ_SOURCE else ""
@@ -314,7 +305,6 @@ class Rewriter(ast.NodeTransformer):
             made = _call(READS_SOURCE, ast.Constant(f"{self.file}:{node.lineno}"), ast.Constant(text))
             return ast.copy_location(made, node)
         module, _, name = meant_by(node.func, self.imported).rpartition(".")
-        self.called = node.func
         self.generic_visit(node)
         if self.hidden and name_of(node.func)[:1].isupper():  # a class, whose __init__ may be nobody's
             node.args = [_as_fresh(part) for part in node.args]
@@ -330,7 +320,7 @@ class Rewriter(ast.NodeTransformer):
                     node.func = self._plainly(node.func, module, name)
                 elif self._is_type_of_numbers(f"{module}.{name}") and node.args:
                     node.func = _unless_live(node.func, _call(CALLED, node.func))
-                elif module in LISTED and name not in TAKE_LISTS and may_take_lists(node):
+                elif module in LISTED and name not in TAKE_LISTS and _may_take_lists(node):
                     node.func = _unless_live(node.func, _call(WITH_LISTS, node.func))
         return node
 
@@ -381,11 +371,8 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        """An array that a class or an instance of the module holds; the class of what a tracer stands for."""
-        held = self._held(node) if isinstance(node.ctx, ast.Load) and node is not self.called else None
+        """The class of what a tracer stands for."""
         self.generic_visit(node)
-        if held is not None:
-            return _unless_live(node, held)
         if not self.hidden or node.attr != "__class__" or not isinstance(node.ctx, ast.Load):
             return node
         return _unless_live(node, ast.Call(_call(CALLED, ast.Name("type", ast.Load())), [node.value], []))
