@@ -307,6 +307,48 @@ def test_logs_counters_and_scratch_are_the_bodys_own(policy, x):
     assert count["n"] == report.n_forward
 
 
+def keeps(world):
+    """A body that leaves its last norm in every kind of place, and computes in scratch."""
+
+    def body(k, u):
+        nonlocal world
+        norm = float(np.sum(pb.value(u)))
+        world = {**world, "norm": norm}
+        world["list"][0] = norm
+        world["array"][0] = norm
+        np.multiply(pb.value(u), 2.0, out=world["scratch"])
+        return np.sin(u) + 0.1 * world["scratch"] * world["c"]
+
+    return body
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["alone", "nested"])
+@pytest.mark.parametrize("policy", [pb.SaveAll(), *POLICIES, pb.Tiered(1, 2)], ids=repr)
+def test_scratch_that_the_first_run_leaves_as_it_was(policy, nested):
+    """As where the function was called before, or is called between the forward pass and the pull."""
+    world = {"list": [0.0], "array": np.zeros(1), "scratch": np.zeros(2), "c": np.ones(2), "norm": 0.0}
+    body = keeps(world)
+
+    def f(x):
+        if nested:
+            return np.sum(pb.fori_loop(0, 1, lambda _, u: pb.fori_loop(0, 9, body, u), x))
+        return np.sum(pb.fori_loop(0, 9, body, x))
+
+    expected = pb.grad(f)(X)
+    f(X)
+    assert np.array_equal(pb.grad(f, policy=policy)(X), expected)
+    f(X)
+    pull = pb.vjp(f, X, policy=policy)[1]
+    f(2 * X)
+    assert np.array_equal(pull(1.0)[0], expected)
+    f(3 * X)
+    assert np.array_equal(pull(1.0)[0], expected)
+    world["c"][0] = 2.0  # what is read is found out as ever
+    if not isinstance(policy, pb.SaveAll):
+        with pytest.raises(pb.ReplayError, match=r"world\['c'\]"):
+            pull(1.0)
+
+
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_random_states_are_found_wherever_they_are(policy):
     state, model, python = np.random.RandomState(1), Model(1.0), random.Random(2)  # noqa: S311

@@ -84,6 +84,7 @@ class World:
         self.scratch, self.log, self.count = np.zeros(N), [], {"n": 0}
         self.partial = functools.partial(lambda c: c, self.array.copy())
         SETTINGS["c"], SETTINGS["n"] = self.array.copy(), 0
+        self.run_plainly: Any = lambda start: None  # of the program of this world
 
 
 SETTINGS: dict[str, Any] = {"c": None, "n": 0}
@@ -143,6 +144,7 @@ CHANGES = {
     "an array in a namespace": lambda world: world.space.a.c.fill(3.0),
     "what a partial holds": lambda world: world.partial.args[0].fill(3.0),
     "draws": lambda world: (world.owner.random.normal(size=4), np.random.standard_normal()),  # noqa: NPY002 - as above
+    "runs again": lambda world: world.run_plainly(np.array([0.1, 0.9, -0.4])),
 }
 COMBINED = ("multiply", "add", "maximum")
 ALONE = ("sin", "tanh", "turned")
@@ -161,6 +163,8 @@ class Program:
     hidden: bool
     first: int = 0
     """The steps before this one read nothing, so that no tape of step 0 shows what they read."""
+    asked: bool = False
+    """Whether the program has been run on plain arrays before: it leaves what it leaves behind as it finds it."""
 
     def start(self) -> Any:
         """The state in the beginning."""
@@ -237,4 +241,5 @@ def drawn(number: int) -> Program:
     habit = rng.choice(sorted(HABITS)) if rng.random() < 0.5 else "none"
     change = rng.choice(sorted(CHANGES)) if rng.random() < 0.6 else "none"
     form, n, hidden = rng.choice(FORMS), rng.randint(1, 7), rng.random() < 0.5
-    return Program(form, lines, habit, change, n, hidden, rng.choice((0, 0, 1, 2)))
+    first, repeats = rng.choice((0, 0, 1, 2)), habit in HARMLESS and not any("random" in place for _, place in lines)
+    return Program(form, lines, habit, change, n, hidden, first, repeats and rng.random() < 0.5)

@@ -185,6 +185,67 @@ def test_residuals_that_share_memory(p, policy, program):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pb.primitive(residuals=("r",))
+def by_itself(x):
+    return x, {"r": x}
+
+
+by_itself.vjp("x", fn=lambda ct, r: ct * (1.0 + 0.0 * r))
+
+
+@pb.primitive(residuals=("r",), outputs=("a", "b"))
+def twofold(x):
+    out = np.exp(x)
+    return (out, out.T), {"r": out.T}
+
+
+twofold.vjp("x", fn=lambda ct, r: sum((c.T if k else c) for k, c in enumerate(ct) if c is not None) * r.T)
+
+ONE_MEMORY = {
+    "output": (by_its_output, np.exp),
+    "operand": (by_its_operand, np.exp),
+    "itself": (by_itself, np.copy),
+    "outputs": (lambda x: twofold(x).a, np.exp),
+    "other output": (lambda x: twofold(x).b.T, np.exp),
+}
+
+
+@given(
+    st.sampled_from(sorted(ONE_MEMORY)), st.sampled_from(("grad of grad", "hvp", "jvp of grad", "grad of jvp")),
+    st.lists(st.tuples(st.sampled_from("uv"), st.sampled_from(("*=", "+=", "[0]=", ".T"))), min_size=1, max_size=3),
+)  # fmt: skip
+@SETTINGS
+def test_residuals_that_share_memory_in_second_order(which, mode, writes):
+    """There the forward runs on handles, and what it returns twice, or has got, is one handle: a write to one leaves
+    the others."""
+
+    def second(p, x, t):
+        def f(x):
+            u = 0.1 * x
+            v = p(u)
+            for name, how in writes:
+                target = {"u": u, "v": v}[name]
+                target = target.T if how == ".T" else target
+                if how == "[0]=":
+                    target[0] = np.sin(x[0])
+                elif how == "+=":
+                    target += x
+                else:
+                    target *= 3.0
+            return np.sum(np.sin(v) * u)
+
+        if mode == "hvp":
+            return pb.hvp(f, (x,), (t,))
+        if mode == "jvp of grad":
+            return pb.jvp(pb.grad(f), (x,), (t,))[1]
+        if mode == "grad of jvp":
+            return pb.grad(lambda x: pb.jvp(f, (x,), (t,))[1])(x)
+        return pb.grad(lambda x: np.sum(pb.grad(f)(x) * t))(x)
+
+    found, expected = (second(p, X, np.cos(X)) for p in ONE_MEMORY[which])
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
 def test_an_object_that_keeps_a_plain_operand():
     @pb.primitive(nondiff=("c",), residuals=("r",), opaque={"r": lambda _: 0})
     def scaled(x, c):

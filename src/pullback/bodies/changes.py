@@ -9,6 +9,7 @@ from attrs import frozen
 
 from pullback.bodies.reachable import Place
 from pullback.recording.handles import Handle
+from pullback.words.digests import same_bits
 from pullback.words.specs import spec_of
 
 
@@ -34,14 +35,44 @@ class Watched:
                 read |= {key for key in now if self._told(trial, (key,), now) != told} or now.keys()
         return read
 
-    def _told(self, trial: Callable[[], Any], put_back: Iterable[int], now: dict[int, Any]) -> Any:
-        """What a trial tells with some of what has changed put back; all is as it is ``now`` afterwards."""
-        for key in put_back:
-            self._fill(key, self.bound[key] if key < len(self.places) else self._before(key, now[key]))
+    def all_scratch(
+        self, trials: Iterable[Callable[[], Any]], places: dict[int, Any], arrays: dict[int, Any], moving: set[Any]
+    ) -> bool:
+        """Whether all ``places`` and ``arrays`` that have changed since the first run are the body's own: that run left
+        there what it found, as where a gradient is computed again. They are ``moving`` then."""
+        now: dict[int, Any] = {**places, **{key: np.array(x) for key, (_, x) in arrays.items()}}
+        scratch = self.filled_by(trials, now)
+        moving.update(k for k in scratch if k not in places or self.leave_out(k, places[k]))
+        return scratch.issuperset(now)
+
+    def filled_by(self, trials: Iterable[Callable[[], Any]], now: dict[int, Any]) -> set[int]:
+        """Which of what is ``now`` something else a trial fills or binds itself, and none reads."""
+        trials, filled = list(trials), set[int]()
+        for trial in trials:
+            self._told(trial, (), now, filled)
+            self._told(trial, now, now, filled)
+        return filled - self.read_by(trials, {key: now[key] for key in filled})
+
+    def _told(
+        self, trial: Callable[[], Any], put_back: Iterable[int], now: dict[int, Any], filled: set[int] | None = None
+    ) -> Any:
+        """What a trial tells with some of what has changed put back; all is as it is ``now`` afterwards. What it has
+        ``filled`` is added to that."""
+        before = {key: self.bound[key] if key < len(self.places) else self._before(key, now[key]) for key in put_back}
+        for key, content in before.items():
+            self._fill(key, content)
         told = trial()
         for key, content in now.items():
+            if filled is not None and not self._holds(key, before.get(key, content)):
+                filled.add(key)
             self._fill(key, content)
         return told
+
+    def _holds(self, key: int, content: Any) -> bool:
+        """Whether a place, or an array, is still what it was bound to or filled with."""
+        if key < len(self.places):
+            return are_same(self.places[key].read(), content)
+        return same_bits(np.asarray(self.arrays[key - len(self.places)][1]), content)
 
     def _before(self, key: int, now: Any) -> Any:
         """What an array held in the beginning; of a large one, of which there is no copy, something else than now."""

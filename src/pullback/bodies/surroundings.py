@@ -150,16 +150,26 @@ class Surroundings:
 
     # A reverse pass.
     @contextmanager
-    def put_back(self, reran: Callable[[], bool]) -> Iterator[None]:
+    def put_back(self, reran: Callable[[], bool], trials: Callable[[], Any] = tuple) -> Iterator[None]:
         """In the block names are bound as they were in the first run. Raises :class:`ReplayError` after the block
-        where ``reran()`` says that steps were run again and something has changed that cannot be put back."""
+        where ``reran()`` says that steps were run again and something has changed that cannot be put back, unless
+        ``trials()`` show that the body fills it itself."""
         known = list(self.matters)
         self._say({}, self._changed_arrays(), "changed after the first run")
         self._put("changed after the first run")
         try:
             yield
             self._say({}, () if self.matters else self._changed_arrays(), "changed in the reverse pass")
-            if self.matters and reran():
+            if (
+                self.matters
+                and reran()
+                and (
+                    known
+                    or not self._watched().all_scratch(
+                        trials(), self._changed_places(), self._changed_arrays(), self.moving
+                    )
+                )
+            ):
                 raise ReplayError(
                     f"{self.name}: the body reads something that changed in between: {'; '.join(self.matters)}. Make "
                     "it part of the state, or pass an array as an argument, and leave it as it is up to the gradient"

@@ -34,7 +34,7 @@ from pullback.loops.loop_bytes import (
     waiting_items,
 )
 from pullback.loops.loop_chain import LoopChain
-from pullback.loops.replay_check import trial, unrepeated
+from pullback.loops.replay_check import say_unrepeated, trial
 from pullback.loops.staged_step import Pass
 from pullback.memory.in_force import MEASURED, agreement_in_force, planned, recorded, resumed, using
 from pullback.memory.ledger import Item, value_items
@@ -46,7 +46,7 @@ from pullback.recording.tape import REPLAYABLE
 from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import special_form
 from pullback.scheduling.machine import Machine
-from pullback.words.errors import ReplayError, TracerError, say_where
+from pullback.words.errors import ReplayError, TracerError
 from pullback.words.specs import buffer_of, carries_derivative, shared_spec, spec_of
 
 
@@ -301,37 +301,37 @@ class LoopRecord:
         before = ledger.n_forward
         holds_all = self.fresh and isinstance(self.policy, SaveAll)
         watched = None if holds_all else self.surroundings
-        surroundings = nullcontext() if watched is None else watched.put_back(lambda: ledger.n_forward > before)
+        again = not self.fresh or self.journal is not None or not self.left_specs
+        # Without a live state what has run is loops within, which ask for what they read themselves.
+        asks = (lambda: ledger.n_forward > before and (again or bool(chain.state)), self._trials)
+        put = nullcontext() if watched is None else watched.put_back(*asks)
         errors = nullcontext() if holds_all else self.errors.of_steps(chain.steps)
-        ambient = using(self.ambient, agreement=self.agreement)
-        with self.agrees(), chain.randomness.put_back(), ambient, surroundings, errors:
-            try:
-                if not self.fresh:
-                    chain.rewind()
-                    if self.surroundings is not None:
-                        self.surroundings.try_out(self._trials())
-                    self.journal = self.journal and self.journal.again()
-                    with ledger.holding(waiting_items(self, seeds, sweeps)):
-                        goes_again(self)
-                        self._go_forward()
-                    chain.state = []
-                self.fresh = False
-                held = [*waiting_items(self, seeds, sweeps), *own_items(self, len(sweeps))]
-                passes = [self._pass(cts, each) for cts, each in zip(seeds, sweeps, strict=True)]
-                with ledger.holding(held):
-                    self._go_back(passes)
-                sent = [self._sent(each) for each in passes]
-            except ReplayError as error:
-                why = unrepeated(chain)
-                if why:
-                    say_where(error, why)
-                raise
-            finally:
-                chain.release()
-                chain.state = []
-                if sweeps[-1].frees:
-                    self.release()
-        return sent
+        try:
+            with self.agrees(), chain.randomness.put_back(), using(self.ambient, agreement=self.agreement), put, errors:
+                try:
+                    if not self.fresh:
+                        chain.rewind()
+                        if self.surroundings is not None:
+                            self.surroundings.try_out(self._trials())
+                        self.journal = self.journal and self.journal.again()
+                        with ledger.holding(waiting_items(self, seeds, sweeps)):
+                            goes_again(self)
+                            self._go_forward()
+                        chain.state = []
+                    self.fresh = False
+                    held = [*waiting_items(self, seeds, sweeps), *own_items(self, len(sweeps))]
+                    passes = [self._pass(cts, each) for cts, each in zip(seeds, sweeps, strict=True)]
+                    with ledger.holding(held):
+                        self._go_back(passes)
+                    return [self._sent(each) for each in passes]
+                except ReplayError as error:
+                    say_unrepeated(error, chain)
+                    raise
+        finally:
+            chain.release()
+            chain.state = []
+            if sweeps[-1].frees:
+                self.release()
 
     def agrees(self) -> AbstractContextManager[None]:
         """The block of a pass through a loop that stands in no other: ranks learn at its end whether all went well."""

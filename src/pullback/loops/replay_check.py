@@ -3,6 +3,7 @@ gave."""
 
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from pullback.recording.handles import Handle, plain_value
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import site_text
 from pullback.words.digests import short_digest
-from pullback.words.errors import ReplayError
+from pullback.words.errors import ReplayError, say_where
 
 MOST = 100_000
 """How many steps have digests at most. Of a longer loop every second has, or every fourth."""
@@ -192,12 +193,10 @@ def _tried(chain: Any, k: int) -> tuple[list[Any], list[int]]:
         chain.randomness.restore(after)
 
 
-def unrepeated(chain: Any) -> str:
-    """What two runs of step 0 from the live state do not do alike, in words; empty where there is nothing, or the
-    step cannot be run."""
+def say_unrepeated(error: ReplayError, chain: Any) -> None:
+    """Say in the error what two runs of step 0 from the live state do not do alike, if the step can be run."""
     if chain.steps.collective:  # others would have to take part
-        return ""
-    try:
-        return first_difference(_tried(chain, 0)[0], _tried(chain, 0)[0])
-    except Exception:  # noqa: BLE001 - another error is on its way, to which this adds
-        return ""
+        return
+    with suppress(Exception):  # another error is on its way, to which this adds
+        if why := first_difference(_tried(chain, 0)[0], _tried(chain, 0)[0]):
+            say_where(error, why)

@@ -36,7 +36,9 @@ from pullback.recording.handles import (
     root_of,
     twin_of,
 )
+from pullback.recording.results import in_form_of, split_residuals
 from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDING, Tape
+from pullback.rules.declaration import Primitive
 from pullback.rules.forms import special_form
 from pullback.words.call_sites import site_here
 from pullback.words.foreign import plain_array
@@ -188,3 +190,12 @@ def _pull_capture(record: tuple[Any, ...], ct: Any, cts: list[Any], sweep: Any) 
 
 
 CAPTURE = special_form("captured value", _pull_capture, n_ids=0)
+
+
+def apart(prim: Primitive, given: Any) -> Any:
+    """What a forward with residuals has given, of handles of an outer trace: a write to one part, or to an operand,
+    would reach the others that are this handle, or a view of it."""
+    out, residuals = split_residuals(prim, given)
+    held = {name: freeze(r) if isinstance(r, Handle) else r for name, r in residuals.items()}
+    parts = [freeze(part) if isinstance(part, Handle) else part for part in (out if prim.outputs else (out,))]
+    return in_form_of(out, parts) if prim.outputs else parts[0], held

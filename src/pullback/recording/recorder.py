@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pullback.recording.crossing import entered, present
+from pullback.recording.crossing import apart, entered, present
 from pullback.recording.handles import (
     BORROWED,
     FREE,
@@ -148,7 +148,9 @@ def evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]
     if any(isinstance(value, Handle) for value in values):
         if not prim.residuals or _spares_residuals(prim):
             return prim(*values, **params) if not prim.residuals else (prim(*values, **params), {})
-        return called_guarded(prim, values, params, locked=True) if prim.guarded else prim.forward(*values, **params)
+        return apart(
+            prim, called_guarded(prim, values, params, locked=True) if prim.guarded else prim.forward(*values, **params)
+        )
     return called_guarded(prim, values, params, locked=True) if prim.guarded else prim.forward(*values, **params)
 
 
