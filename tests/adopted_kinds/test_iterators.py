@@ -81,3 +81,9 @@ def test_a_broadcast_has_its_shape_and_traced_elements():
     np.testing.assert_array_equal(pb.grad(f)(X), np.tile([3.0, 5.0, 7.0], (2, 1)) + 2)
     assert type(broadcast(X, X)) is np.broadcast
     assert type(nditer(X)) is np.nditer
+
+
+@pytest.mark.parametrize("use", [lambda it: it.copy(), lambda it: it.itviews, lambda it: setattr(it, "iterindex", 2)])
+def test_what_would_tell_of_the_places_alone_is_no_attribute(use):
+    with pytest.raises(AttributeError):
+        pb.grad(lambda x: use(nditer(x)))(X)

@@ -38,18 +38,22 @@ def nditer(op: Any, flags: Any = None, op_flags: Any = None, op_dtypes: Any = No
 
 
 class _Stands:
-    """An iterator that answers for one of NumPy's, ``own``."""
+    """An iterator that answers for one of NumPy's, ``own``, of which it hands on what tells nothing of elements."""
 
-    own: Any
+    __slots__ = ("own",)
+    handed_on: frozenset[str]
 
     def __getattr__(self, name: str) -> Any:
-        if name == "own" or name.startswith("__"):
-            raise AttributeError(name)
+        if name not in self.handed_on:
+            raise AttributeError(f"an iterator over traced arrays has no attribute {name!r}")
         return getattr(self.own, name)
 
 
 class TracedBroadcast(_Stands):
     """``numpy.broadcast`` with traced arrays among the given."""
+
+    __slots__ = ("iters",)
+    handed_on = frozenset(("shape", "size", "nd", "ndim", "numiter"))
 
     def __init__(self, arrays: Any) -> None:
         self.own = np.broadcast(*map(values_of, arrays))
@@ -62,6 +66,12 @@ class TracedBroadcast(_Stands):
 class TracedIteration(_Stands):
     """``numpy.nditer`` with traced arrays among the operands: their elements are views of no axes, which can be
     written where the flags of the operand say so."""
+
+    __slots__ = ("operands", "runs", "written")
+    handed_on = frozenset(
+        "finished iternext reset close shape ndim nop itersize iterindex index multi_index has_index "
+        "has_multi_index".split()
+    )
 
     def __init__(self, op: Any, flags: Any, op_flags: Any, op_dtypes: Any, *args: Any, **kwargs: Any) -> None:
         several = isinstance(op, list | tuple)
