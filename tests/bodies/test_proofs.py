@@ -9,8 +9,8 @@ import pytest
 import pullback as pb
 from pullback.bodies import proofs
 from pullback.bodies.proofs import Proof
-from pullback.loops import proved_pass, straight_steps
-from pullback.loops.proved_pass import ProvedPass
+from pullback.loop_steps import proved_pass, proved_steps, straight_steps
+from pullback.loop_steps.proved_pass import ProvedPass
 
 N = 150
 U, C = np.linspace(0.1, 0.9, 7), np.linspace(-0.5, 0.5, 7)
@@ -205,7 +205,7 @@ def test_what_is_read_is_looked_at_again_and_the_body_goes_on_where_it_differs(r
         return kept[-1] and len(kept) % 7 != 4
 
     monkeypatch.setattr(proved_pass, "CHECKED", 10)
-    monkeypatch.setattr(straight_steps, "CHECKED", 10)
+    monkeypatch.setattr(proved_steps, "CHECKED", 10)
     monkeypatch.setattr(proofs.Reads, "hold", hold)
     wanted = gradients(plain, policy, "off")
     assert gradients(plain, policy) == wanted

@@ -9,7 +9,7 @@ import pullback as pb
 from pullback.bodies.proofs import Proof
 from pullback.bodies.same_again import NotTheSameError, Reads
 from pullback.bodies.told_operands import ITSELF, Followed
-from pullback.loops import straight_steps
+from pullback.loop_steps import proved_steps
 
 N = 60
 U, C = np.linspace(0.1, 0.9, 5), np.linspace(-0.5, 0.5, 5)
@@ -165,7 +165,7 @@ def test_what_another_thread_writes_to_rows_is_read_by_the_steps_after(monkeypat
             rows[:] = 0.0
         return ordinary(reads, *looked_up)
 
-    monkeypatch.setattr(straight_steps, "CHECKED", 10)
+    monkeypatch.setattr(proved_steps, "CHECKED", 10)
     monkeypatch.setattr(Reads, "hold", hold)
     gradient = pb.grad(lambda c: pb.fori_loop(0, N, lambda k, u: u + c * rows[k], 0.0, staging="numpy"))
     found = float(gradient(2.0))

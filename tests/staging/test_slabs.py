@@ -5,7 +5,7 @@ import pytest
 from tests.staging.both_ways import loop_over, require_same, the_stage
 
 import pullback as pb
-from pullback.loops import straight_steps
+from pullback.loop_steps import proved_steps
 from pullback.staging import slabs
 from pullback.staging.placing import SLOT, Plan
 from pullback.staging.slabs import LINE, in_slab, n_in_slab
@@ -60,7 +60,7 @@ def small_slabs(monkeypatch):
 
     monkeypatch.setattr(slabs, "LEAST", 8000)
     monkeypatch.setattr(slabs, "NBYTES", 6 * 3 * 1600)
-    monkeypatch.setattr(straight_steps, "in_slab", counted)
+    monkeypatch.setattr(proved_steps, "in_slab", counted)
     return made
 
 

@@ -23,14 +23,25 @@ FEWEST = 32
 """Steps, or actions of a schedule, from which it pays to prove something: the bytecode is read in each loop."""
 CHECKED = 64
 """Steps after which what the body reads is compared again."""
+ENTER, OTHERS = "enter", "others"
+"""What rows may be in the place of those of one array."""
 MOST = 2**53
 """The size from which a whole number may fail as an operand."""
+
+
+def rows_of(xs: Sequence[Any], active: Sequence[bool], *, alone: bool) -> Any:
+    """What is known of the rows of ``xs`` that steps get (:class:`Proof`), of which those that are ``active`` enter;
+    ``alone`` says that there is one leaf, without a structure."""
+    if all(active):
+        return ENTER
+    return xs[0] if alone and type(xs[0]) is np.ndarray else OTHERS
 
 
 @define(eq=False)
 class Proof:
     """Whether the body of one loop does the same in each step, and what it reads. ``loop`` is the name of the loop
-    function, ``rows`` the array whose rows the steps of ``scan`` get; None where they get nothing, or several."""
+    function, ``rows`` the array whose rows the steps of ``scan`` get; None where they get nothing, ``ENTER`` where rows
+    enter as the state does, ``OTHERS`` where they get anything else."""
 
     body: Any
     loop: str
@@ -145,9 +156,11 @@ class Proof:
         except NotTheSameError as error:
             self.why = str(error)
             return
-        place = 0 if self.loop == "fori_loop" else 1 if self.loop == "scan" else None
+        place = 0 if self.loop == "fori_loop" else 1 if self.loop == "scan" and self.rows is not ENTER else None
         assert code is not None  # it is a function
         self.told = None if place is not None and uses_argument(code, code.co_varnames[place]) else []
+        if self.told is None and self.rows is OTHERS:
+            self.why = "the rows that it gets are those of several arrays"
 
 
 def _nothing(_: Any) -> None:

@@ -15,14 +15,15 @@ from attrs import define, field
 from pullback.bodies.closures import Frozen, frozen_function
 from pullback.bodies.effects import Effects
 from pullback.bodies.first_errors import warnings_are_errors
-from pullback.bodies.proofs import Proof
+from pullback.bodies.proofs import Proof, rows_of
 from pullback.bodies.reachable import GENERATORS, Reachable
 from pullback.bodies.surroundings import Randomness, Surroundings, surroundings_of
+from pullback.loop_steps.outputs import Outputs
+from pullback.loop_steps.replay_check import Verifier, digests
+from pullback.loop_steps.rerun import Steps, plain_leaves, value_for, writable
+from pullback.loop_steps.staged_steps import staged_steps
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.loop_record import LOOP, LoopRecord
-from pullback.loops.replay_check import Verifier, digests
-from pullback.loops.rerun import Outputs, Steps, plain_leaves, value_for, writable
-from pullback.loops.staged_steps import staged_steps
 from pullback.memory.in_force import (
     innermost,
     planned,
@@ -200,7 +201,8 @@ class LoopCall:
         steps.x_active, read = [i is not None for i in x_entering], self.read
         steps.readable = {h._id: h._value for h in read if isinstance(h, Handle) and active_id(h, tape) is not None}
         if policy.within is None:
-            proof = None if any(steps.x_active) else Proof(self.functions[0], self.name, self._rows(steps.xs))
+            rows = rows_of(xs, steps.x_active, alone=self.x_definition is LEAF) if xs else None
+            proof = Proof(self.functions[0], self.name, rows)
             steps.staging = staged_steps(steps, self, proof, held=type(policy) is SaveAll)
         else:
             steps.within, policy = policy.within, policy.between.at_call()
@@ -218,10 +220,6 @@ class LoopCall:
         record = LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering, self.surroundings)
         record.own, record.reached, record.kept, record.looks = own, self.reached, self.kept, self.looks
         return record
-
-    def _rows(self, xs: list[Any] | None) -> Any:
-        """The one array whose rows the steps of a ``scan`` get as they are; else None."""
-        return xs[0] if xs is not None and self.x_definition is LEAF and type(xs[0]) is np.ndarray else None
 
     def _may_run_again(self, tape: Tape) -> bool:
         policy = policy_in_force(self.policy)

@@ -9,12 +9,12 @@ from typing import Any
 from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues, Randomness
-from pullback.loops.at_once import at_once_of
-from pullback.loops.proved_pass import pays, proved_pass_of
-from pullback.loops.replay_check import Verifier
-from pullback.loops.rerun import Steps, writable
-from pullback.loops.staged_step import Snapshot, StagedStep, StepTape, booking_of, pull_back, same_tape
-from pullback.loops.straight_steps import back, keep, straight
+from pullback.loop_steps.at_once import at_once_of
+from pullback.loop_steps.proved_pass import pays, proved_pass_of
+from pullback.loop_steps.replay_check import Verifier
+from pullback.loop_steps.rerun import Steps, writable
+from pullback.loop_steps.staged_step import Snapshot, StagedStep, StepTape, booking_of, pull_back, same_tape
+from pullback.loop_steps.straight_steps import back, keep, straight
 from pullback.memory.executor import carry_out_known, carry_out_one, run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import value_items

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.bodies.effects import Effects
+from pullback.loop_steps.rerun import plain_leaves
 from pullback.loops.loop_call import LoopCall, before_step, scan_length, whole
-from pullback.loops.rerun import plain_leaves
 from pullback.policies.base import PolicyOrAuto
 from pullback.words.call_sites import public
 from pullback.words.errors import StructureError

@@ -11,6 +11,8 @@ from attrs import define, field
 from pullback.bodies.first_errors import FirstErrors
 from pullback.bodies.surroundings import Surroundings
 from pullback.choosing.agreement import AgreedPoint
+from pullback.loop_steps.replay_check import say_unrepeated, trial
+from pullback.loop_steps.staged_step import Pass
 from pullback.loops.forecast import Forecast, forecast, foreseen
 from pullback.loops.loop_bytes import (
     agree,
@@ -34,8 +36,6 @@ from pullback.loops.loop_bytes import (
     waiting_items,
 )
 from pullback.loops.loop_chain import LoopChain
-from pullback.loops.replay_check import say_unrepeated, trial
-from pullback.loops.staged_step import Pass
 from pullback.memory.in_force import MEASURED, agreement_in_force, planned, recorded, resumed, using
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.reverse_sweep import Sweep, innermost_of

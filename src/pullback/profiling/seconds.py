@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from attrs import Factory, define, frozen
 
+from pullback.loop_steps.staged_step import Pass
 from pullback.loops.loop_record import LoopRecord
-from pullback.loops.staged_step import Pass
 from pullback.memory.in_force import using
 from pullback.memory.ledger import Ledger
 from pullback.memory.reverse_sweep import Sweep

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field
 
 from pullback.bodies.reachable import GENERATORS
-from pullback.loops.staged_step import Snapshot
+from pullback.loop_steps.staged_step import Snapshot
 from pullback.resuming.journal_files import KeptFolder, part_told, told_part, told_windows, windows_told
 from pullback.resuming.keys import digests_of, reached_by, require_same, without_random_states
 from pullback.resuming.loop_contents import note_first_run, note_passes, put_effects, put_first_run, put_passes

@@ -10,9 +10,10 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.proofs import CHECKED, FEWEST
-from pullback.loops.staged_step import Booking, StagedStep, StepKind
-from pullback.loops.staged_steps import carrying
-from pullback.loops.straight_steps import Proved, back, keep, recorded_on, telling
+from pullback.loop_steps.proved_steps import Proved, recorded_on, telling
+from pullback.loop_steps.staged_step import Booking, StagedStep, StepKind
+from pullback.loop_steps.staged_steps import carrying
+from pullback.loop_steps.straight_steps import back, keep
 from pullback.memory.ledger import value_items
 from pullback.recording.copies import separate
 from pullback.recording.handles import twin_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.bodies.proofs import Proof
-from pullback.loops.at_once import AtOnce
+from pullback.loop_steps.at_once import AtOnce
 from pullback.loops.loop_chain import LoopChain
 from pullback.memory.in_force import depth
 

@@ -9,9 +9,9 @@ import pytest
 from tests.staging.both_ways import loop_over, measured, require_same
 
 import pullback as pb
-from pullback.loops import straight_steps
-from pullback.loops.staged_step import StagedStep
-from pullback.loops.staged_steps import StagedSteps
+from pullback.loop_steps import straight_steps
+from pullback.loop_steps.staged_step import StagedStep
+from pullback.loop_steps.staged_steps import StagedSteps
 from pullback.scheduling.actions import EndForward, Load, Record, Reverse, Save
 
 X = np.array([0.3, -0.7, 1.1, 0.2])

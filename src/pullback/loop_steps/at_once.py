@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.loops.proved_pass import ProvedPass, apart, both_of
-from pullback.loops.staged_step import Booking, StepKind
-from pullback.loops.staged_steps import StagedSteps, carrying
-from pullback.loops.straight_steps import Going, Proved, are, followed, telling
+from pullback.loop_steps.proved_pass import ProvedPass, apart, both_of
+from pullback.loop_steps.proved_steps import Proved, telling
+from pullback.loop_steps.staged_step import Booking, StepKind
+from pullback.loop_steps.staged_steps import StagedSteps, carrying
+from pullback.loop_steps.straight_steps import Going, are, followed
 from pullback.memory.turning import Turning
 from pullback.recording.copies import separate
 from pullback.recording.handles import twin_of
@@ -119,7 +120,7 @@ class AtOnce:
                 run.at != self.last
                 or y is not None
                 or run.following is not self.known
-                or not (carry is self.ending[0] if self.alone else are(carry, self.ending))
+                or not (carry is self.ending[0] if self.alone else are(carry, self.ending, len(self.ending)))
                 or run.captured != self.kind.captured
             ):
                 parts = staged.returned(run, *steps.leaves_of(k + steps.lower, carry, y))

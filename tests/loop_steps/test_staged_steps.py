@@ -8,8 +8,8 @@ import pytest
 from tests.staging.both_ways import stages
 
 import pullback as pb
+from pullback.loop_steps.rerun import Steps
 from pullback.loops.loop_record import LoopRecord
-from pullback.loops.rerun import Steps
 from pullback.memory.in_force import staging_in_force
 from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits

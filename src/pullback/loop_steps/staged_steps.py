@@ -10,8 +10,8 @@ from typing import Any
 from attrs import define, field
 
 from pullback.bodies.proofs import Proof
-from pullback.loops.rerun import Steps, as_before, returned_by
-from pullback.loops.staged_step import StagedStep, StepKind, StepTape
+from pullback.loop_steps.rerun import Steps, as_before, returned_by
+from pullback.loop_steps.staged_step import StagedStep, StepKind, StepTape
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
 from pullback.memory.reverse_sweep import Releasing
 from pullback.recording.copies import separate
@@ -64,7 +64,7 @@ class StagedSteps:
     going: Any = field(default=None, init=False)
     """What is known of steps that go straight on (``straight_steps.Going``)."""
     proved: Any = field(default=None, init=False)
-    """What the body is proved to do again (``straight_steps.Proved``)."""
+    """What the body is proved to do again (``proved_steps.Proved``)."""
     lends: bool = field(default=False, init=False)
     """Whether loops that follow may take the tapes of this one, from the first on."""
     early: bool = field(default=False, init=False)
@@ -205,10 +205,7 @@ class StagedSteps:
         else:
             returned, *slots = computed(generated, run.inputs, run.values, run.constants, *work.of(generated))
         step = StagedStep(self.kind_of(stage, work, captured, n), slots[0], k) if keeps else None
-        after, ys = list(returned), []
-        if len(returned) != n:
-            after, ys = after[:n], after[n:]
-            steps.outputs.write(k, ys)
+        after, ys = map(list, steps.taken(k, n, returned))
         if step is not None and (k == 0 or steps.ledger.heard):  # the policy is told the size of step 0
             step.items = slot_items(stage.booked, step.slots)
         if (carried := carrying(stage)) is not None:

@@ -5,7 +5,7 @@ could change. A step that does anything else is finished as a single one, and en
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from threading import get_ident
@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from attrs import define
 
-from pullback.bodies.proofs import CHECKED, FEWEST, Proof
-from pullback.loops.staged_step import StagedStep, StepKind
-from pullback.loops.staged_steps import StagedSteps, carrying
+from pullback.bodies.proofs import FEWEST, Proof
+from pullback.loop_steps.proved_steps import Proved, recorded_on, telling
+from pullback.loop_steps.staged_step import StagedStep
+from pullback.loop_steps.staged_steps import StagedSteps, carrying
 from pullback.memory.store import Store
 from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
@@ -24,10 +25,9 @@ from pullback.scheduling.actions import MEMORY
 from pullback.shadow.operations import Result, enters_as
 from pullback.shadow.quick_operators import Known
 from pullback.staging.generated import say_line, usable, warn
-from pullback.staging.slabs import in_slab, n_in_slab
 from pullback.staging.stages import slot_items
 from pullback.words.structures import LEAF
-from pullback.words.undocumented import error_state, is_quiet, quiet, under_error_state
+from pullback.words.undocumented import error_state, quiet, under_error_state
 
 _QUIET: Any = nullcontext()
 FEW = 6
@@ -44,6 +44,8 @@ class Going:
     """The list of operations that they do, before the others."""
     results: list[Result]
     """What kinds of leaves enter."""
+    rows: list[Result]
+    """What kinds of rows do."""
     errors: Any
     """NumPy's error state."""
 
@@ -67,51 +69,20 @@ class Going:
         return True
 
 
-@define(eq=False)
-class Proved:
-    """Steps that a body is proved to do again: what they share."""
-
-    kind: StepKind
-    values: list[Any]
-    """The captured ones."""
-    proof: Proof
-    going: Going
-    """What must hold of the steps."""
-
-    def holds(self, one: Any, *, masks: bool) -> bool:
-        """Whether the body may rest still, on the way of one seed that has come from such a step."""
-        kind = self.kind
-        if one.after is not kind or one.outer is not None or not kind.goes_on or kind.stage.masks != masks:
-            return False
-        return self.stands()
-
-    def stands(self) -> bool:
-        """Whether the body may rest still. Where nobody hears of what NumPy warns of, it may in any case."""
-        if TRAPPED.get() or not self.proof.may_rest:
-            return False
-        if (state := error_state()) is not self.going.errors and not is_quiet(state):
-            return False
-        reads = self.proof.reads
-        return reads is not None and self.proof.told is not None and reads.hold()
-
-    def enters(self, leaves: Sequence[Any]) -> bool:
-        """Whether a state is of the kind that enters these steps."""
-        return all(map(enters_as, self.going.results, leaves))
-
-
 def _going(staged: StagedSteps, k: int, state: list[Any]) -> Going | None:
     steps = staged.steps
-    if staged.run is None or any(steps.x_active) or not staged.takes(k) or staged.run[0].tape.thread != get_ident():
+    if staged.run is None or not staged.takes(k) or staged.run[0].tape.thread != get_ident():
         return None
     if state is not staged.state and not staged.enters_again(state, steps.row(k)):
         return None
-    variants, results, _ = staged.entry
+    variants, results, x_results = staged.entry
     run = staged.run[0]
     known = run.following
-    if known is None or known.stops or None in results or len(known.ends) != known.n_leaves:
+    if known is None or known.stops or None in results:
         return None
     others = [stage.known for stage in variants.stages if stage.known is not known]
-    return Going(staged.entry, run, [known, *others], results, error_state())
+    rows = [result for result in x_results if result is not None]
+    return Going(staged.entry, run, [known, *others], results, rows, error_state())
 
 
 def straight(
@@ -134,7 +105,7 @@ def straight(
     staged.run, whole, parts = None, False, None
     computes = partial(staged.begun, run, keeps=True)
     if run.pool is None:
-        run.begin(going.known, going.results, computes)
+        run.begin(going.known, (*going.results, *going.rows), computes)
     else:
         _reopen(run, going.known, computes)
     try:
@@ -188,37 +159,39 @@ def _while_alike(
     stage, work = staged.work_of(run.following)
     ending, last, generated = pool.ending, len(run.following.operations) - 1, usable(stage.record)
     told, function, places = under_error_state(warn), generated.function, work.of(stage.record)
-    call, lower, compares = steps.call, steps.lower, steps.verifier.compares
+    call, lower, compares, n = steps.call, steps.lower, steps.verifier.compares, len(state)
     if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
-        return k, state, steps.called(k + lower, run.entered(state, run.entering), steps.row(k))
+        row, values = steps.entered(k, pool.entering[n:])
+        return k, state, steps.called(k + lower, run.entered([*state, *values], run.entering)[:n], row)
     alone, proof = steps.definition is LEAF, staged.proving(before) if _pays(staged, stop - k) else None
     starting, kind, carried = pool.starting, None, carrying(stage)  # one more who holds a handle would be seen
-    run.inputs = state
     while True:
-        carry, y = followed(proof, run, k + lower, starting[0] if alone else starting) or call(
-            k + lower, starting[0] if alone else starting, steps.row(k)
-        )
-        if run.at != last or y is not None or run.following is not stage.known:
+        row, values = steps.entered(k, starting[n:])
+        run.inputs = [*state, *values] if values else state
+        enters = starting[0] if alone else starting[:n]
+        carry, y = followed(proof, run, k + lower, enters) or call(k + lower, enters, row)
+        same = carry is ending[0] if alone else are(carry, ending, n)
+        if not same or run.at != last or not steps.gives(y, ending[n:]) or run.following is not stage.known:
             return k, state, (carry, y)
-        if carry is not ending[0] if alone else not are(carry, ending):
-            return k, state, (carry, y)
-        carry = None
+        carry = y = row = enters = None
         run.at += 1
         if kind is None or run.captured != kind.captured:
             if run.captured != staged.checked:
                 steps.require_captures(run.captured, k)
                 staged.checked = run.captured
-            kind = staged.kind_of(stage, work, run.captured, len(state))
+            kind = staged.kind_of(stage, work, run.captured, n)
         try:
             with told:
-                returned, slots = function(state, run.values, run.constants, *places)
+                returned, slots = function(run.inputs, run.values, run.constants, *places)
         except Exception as error:
             say_line(error, generated)
             raise
-        after = list(returned) if carried is None else carried(state, returned)
+        after, ys = steps.taken(k, n, returned)
+        after = list(after) if carried is None else carried(state, after)
         if compares:
-            steps.verifier.after(k, after, [])
+            steps.verifier.after(k, after, list(ys))
         state.clear()  # of what nobody else has, nothing stays
+        run.inputs = values = []
         staged.state = state = after
         take(StagedStep(kind, slots, k, slot_items(stage.booked, slots) if steps.ledger.heard else ()))
         k += 1
@@ -243,56 +216,11 @@ def followed(proof: Proof | None, run: Any, number: int, carry: Any) -> tuple[An
     return found
 
 
-def telling() -> Any:
-    """The block in which generated functions run, where anybody hears of what NumPy warns of; else None."""
-    return None if is_quiet(error_state()) else under_error_state(warn)
-
-
 def _pays(staged: StagedSteps, n_steps: int) -> bool:
     """Whether to prove that the body may rest: it serves the rows that follow a short one, too."""
     if n_steps >= FEWEST:
         return True
     return n_steps >= FEW and staged.proved is None and (staged.steps.outputs.n or 0) >= FEWEST
-
-
-def recorded_on(
-    proved: Proved, steps: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None], told: Any
-) -> tuple[int, list[Any]]:
-    """Record steps from ``k`` up to ``stop``, as the proof has just been seen to hold; ``take`` gets each. The step
-    reached, and the state there; ``state`` is emptied. ``told`` is the block that hears of what NumPy warns of."""
-    kind, values, proof = proved.kind, proved.values, proved.proof
-    stage, verifier, compares, lower = kind.stage, steps.verifier, steps.verifier.compares, steps.lower
-    reads, first, looked_up = proof.reads, k, () if compares else proof.looked_up  # who comes again meets the same
-    function, places, carried = usable(stage.record).function, kind.work.of(stage.record), carrying(stage)
-    (buffers, makers), plan, left, before, slab = places, stage.record.plan, 0, state, None
-    booked, own = (stage.booked, bool(proof.own)) if steps.ledger.heard else ((), False)
-    fixed, n = None if own else proof.fixed, steps.outputs.n
-    alone = n is None or 2 * (stop - k) > n  # else other steps will be recorded in the place of these
-    try:
-        while k < stop and (k == first or reads.hold(looked_up)):  # type: ignore[union-attr]  # of what holds
-            if not left:
-                left = n_in_slab(plan, stop - k, alone=alone)
-                fresh, slab = in_slab(plan, makers, left)
-            end = min(k + CHECKED, stop, k + left if left else stop)
-            left -= min(left, end - k)
-            with told:
-                for step in range(k, end):
-                    constants = proof.constants(step + lower, kept=True, own=own) if fixed is None else fixed
-                    if constants is None:
-                        return step, list(state)
-                    returned, slots = function(state, values, constants, buffers, fresh)
-                    state = returned if carried is None else carried(state, returned)
-                    before.clear()  # of what nobody else has, nothing stays
-                    if compares and (step < verifier.n_seen or not (step + 1) % verifier.stride):
-                        verifier.after(step, list(state), [])
-                    elif compares:
-                        verifier.n_seen = step + 1
-                    take(StagedStep(kind, slots, step, slot_items(booked, slots, slab) if booked else ()))
-            k = end
-    except Exception as error:
-        say_line(error, stage.record)
-        raise
-    return k, list(state)
 
 
 def keep(chain: Any, k: int, stop: int) -> None:
@@ -387,11 +315,11 @@ def _begins_again(run: Any, inputs: list[Any]) -> bool:
     return True
 
 
-def are(carry: Any, ending: tuple[Any, ...]) -> bool:
-    """Whether a step has returned these very handles."""
-    if type(carry) is not tuple or len(carry) != len(ending):
+def are(carry: Any, ending: tuple[Any, ...], n: int) -> bool:
+    """Whether a step has returned the first ``n`` of these very handles."""
+    if type(carry) is not tuple or len(carry) != n:
         return False
-    for leaf, end in zip(carry, ending, strict=True):  # noqa: SIM110 - every step comes here, and this is sooner
+    for leaf, end in zip(carry, ending, strict=False):  # noqa: SIM110 - every step comes here, and this is sooner
         if leaf is not end:
             return False
     return True

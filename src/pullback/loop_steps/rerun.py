@@ -3,6 +3,7 @@ tracers to record."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import compress
 from sys import getrefcount
 from types import CellType
 from typing import Any
@@ -12,8 +13,9 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues
-from pullback.loops.replay_check import Verifier
-from pullback.loops.staged_step import StepTape
+from pullback.loop_steps.outputs import Outputs
+from pullback.loop_steps.replay_check import Verifier
+from pullback.loop_steps.staged_step import StepTape
 from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Ledger, record_items
 from pullback.memory.reverse_sweep import Releasing
@@ -31,43 +33,9 @@ from pullback.tracing.running import open_input, released_governor
 from pullback.tracing.tracer import KINDS
 from pullback.words.errors import StructureError, TracerError
 from pullback.words.foreign import ORDINARY, plain_parts
-from pullback.words.specs import carries_derivative, native, new_array, spec_of
+from pullback.words.specs import carries_derivative, native, spec_of
 from pullback.words.structures import LEAF, NOTHING, flatten, flattened, is_flat, unflatten
 from pullback.words.undocumented import HELD
-
-
-@define(eq=False)
-class Outputs:
-    """The per-step outputs of ``n`` steps (None: unknown), stacked: written where a step runs for the first time."""
-
-    n: int | None
-    n_written: int = field(default=0, init=False)
-    stacks: list[Any] = field(factory=list, init=False)
-    comes: Callable[[int], object] = bool  # told the bytes that they will take, before they do
-
-    def write(self, k: int, ys: list[Any]) -> None:
-        """Take the outputs of step ``k``: into buffers made at the first step, or lists of an outer trace's handles."""
-        if k < self.n_written:
-            return
-        self.n_written += 1
-        if k == 0:
-            self.comes((self.n or 0) * sum(getattr(y, "nbytes", 8) for y in ys))
-            self.stacks = [
-                [] if isinstance(y, Handle) else new_array((self.n or 0, *np.shape(y)), spec_of(y).dtype) for y in ys
-            ]
-        for place, y in enumerate(ys):
-            stack = self.stacks[place]
-            if isinstance(y, Handle) and not isinstance(stack, list):
-                stack = self.stacks[place] = list(stack[:k])  # an outer trace has come in after the first step
-            if isinstance(stack, list):
-                stack.append(y)
-            else:
-                stack[k] = y
-
-    def taken(self) -> list[Any]:
-        """The stacked arrays, which are given away."""
-        stacks, self.stacks = self.stacks, []
-        return [np.stack(stack) if isinstance(stack, list) else stack for stack in stacks]
 
 
 def plain_leaves(leaves: list[Any]) -> list[Any]:
@@ -245,6 +213,13 @@ class Steps:
         found = y is None and type(carry) is np.ndarray and self.definition is LEAF and self.y_definition is NOTHING
         return ([carry], []) if found else None
 
+    def gives(self, y: Any, outputs: tuple[Any, ...]) -> bool:
+        """Whether what a step has returned as its output is these very handles, in the structure of the first."""
+        if y is None or not outputs or self.y_definition is LEAF:
+            return y is (outputs[0] if outputs else None)
+        ys, definition = flatten(y)
+        return definition == self.y_definition and list(map(id, ys)) == list(map(id, outputs))
+
     def leaves_of(self, k: int, carry: Any, y: Any) -> tuple[list[Any], list[Any]]:
         """The leaves of what it has returned from step ``k``. Raises :class:`StructureError` where a structure
         changes."""
@@ -288,6 +263,21 @@ class Steps:
 
     def row(self, k: int) -> list[Any] | None:
         return None if self.xs is None else [leaf[k] for leaf in self.xs]
+
+    def taken(self, k: int, n: int, returned: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """The ``n`` leaves of the state and the outputs among what step ``k`` returned, which are written."""
+        if ys := returned[n:]:
+            self.outputs.write(k, ys)
+        return returned[:n], ys
+
+    def entered(self, k: int, handles: Sequence[Any] = ()) -> tuple[list[Any] | None, list[Any]]:
+        """What the body gets for the row of step ``k``, with handles for the leaves that are differentiated by; and the
+        values of these."""
+        row = self.row(k)
+        if row is None or True not in self.x_active:
+            return row, []
+        values, left = list(compress(row, self.x_active)), iter(handles)
+        return [next(left, None) if active else x for x, active in zip(row, self.x_active, strict=True)], values
 
     def opened(self, k: int) -> Tape:
         """The tape of a step. While a trap is in force nothing on it takes the fast way: its values are looked at."""

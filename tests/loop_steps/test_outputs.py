@@ -1,0 +1,153 @@
+"""Per-step outputs and rows that are differentiated by: such steps go straight on as others do, with the same bits."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.loop_steps import straight_steps
+from pullback.loop_steps.staged_steps import StagedSteps
+from pullback.testing.comparing.bits import same_bits
+from pullback.words.structures import flatten
+
+X, ROWS = np.array([0.3, -0.7, 1.1, 0.2]), np.random.default_rng(0).random((60, 4))
+FLAGS = (np.arange(60) % 2).astype(float)
+POLICIES = (pb.SaveAll(), pb.Recompute(3), pb.Binomial(2), pb.Budget(20_000))
+
+
+def one(u, row):
+    v = u + 0.1 * row * np.sin(u)
+    return v, np.sum(v * v)
+
+
+def itself(u, row):
+    v = u * np.cos(row)
+    return v, v
+
+
+def several(u, row):
+    v = u + 0.1 * row * np.sin(u)
+    return v, {"sum": np.sum(v), "parts": (v[::2], u * row)}
+
+
+def plain_besides(u, row):
+    v = np.exp(-u) * row
+    return v, (v, 2.0, np.arange(3))
+
+
+def two_leaves(state, row):
+    u, s = state
+    return (u * row + 0.1 * s, s + np.sum(u)), u[1]
+
+
+def no_output(u, row):
+    return u + 0.1 * row * np.cos(u), None
+
+
+def changes_at_the_end(u, row):
+    v = u * np.cos(row)
+    return (v, v + 1.0) if row[0] < 2 else (v, v * 2.0)
+
+
+BODIES = (one, itself, several, plain_besides, two_leaves, no_output, changes_at_the_end)
+
+
+def scanned(body, staging):
+    """A function of the initial state and the rows, in which all that the loop gives counts."""
+
+    def f(x, rows):
+        start = (x, np.sum(x)) if body is two_leaves else x
+        with pb.using(staging=staging):
+            state, ys = pb.scan(body, start, rows)
+        return sum(np.sum(np.sin(part)) for part in (*flatten(state)[0], *flatten(ys)[0]))
+
+    return f
+
+
+@pytest.fixture
+def single(monkeypatch):
+    """The steps that were recorded one by one."""
+    seen, recorded = [], StagedSteps.recorded
+
+    def counted(self, k, state, *, keeps=True):
+        seen.append(k)
+        return recorded(self, k, state, keeps=keeps)
+
+    monkeypatch.setattr(StagedSteps, "recorded", counted)
+    return seen
+
+
+@pytest.mark.parametrize("argnums", [(0,), (0, 1)], ids=["plain rows", "rows"])
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_the_bits_are_those_of_recorded_steps(body, argnums, single):
+    rows = ROWS.copy()
+    rows[-1, 0] = 3.0
+    for policy in POLICIES:
+        expected = pb.value_and_grad(scanned(body, "off"), argnums, policy=policy)(X, rows)
+        for _ in range(3):
+            single.clear()
+            assert same_bits(pb.value_and_grad(scanned(body, "numpy"), argnums, policy=policy)(X, rows), expected)
+        if policy == POLICIES[0] and body not in (plain_besides, changes_at_the_end):
+            assert len(single) <= 3
+
+
+@pytest.mark.parametrize("argnums", [(0,), (0, 1)], ids=["plain rows", "rows"])
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_a_report_is_that_of_recorded_steps(body, argnums):
+    def run(staging):
+        f = scanned(body, staging)
+        held = (lambda x: f(x, ROWS)) if argnums == (0,) else f
+        given = (X, ROWS)[: len(argnums)]
+        _, pull = pb.vjp(held, *given, policy=pb.SaveAll())
+        cts = pull(1.0)
+        return cts, pull.report.bytes_by_reason
+
+    expected = run("off")
+    for _ in range(3):
+        cts, held = run("numpy")
+        assert same_bits(cts, expected[0])
+        assert held == expected[1]
+
+
+def test_the_body_rests_where_it_gives_an_output_or_gets_rows_that_enter(monkeypatch):
+    proved, recorded_on = [], straight_steps.recorded_on
+
+    def counted(known, steps, k, stop, *others):
+        reached = recorded_on(known, steps, k, stop, *others)
+        proved.append(reached[0] - k)
+        return reached
+
+    monkeypatch.setattr(straight_steps, "recorded_on", counted)
+    for argnums in ((0,), (0, 1)):
+        for _ in range(2):
+            proved.clear()
+            pb.grad(scanned(one, "auto"), argnums)(X, ROWS)
+        assert sum(proved) >= 50
+
+
+@pytest.mark.parametrize("rows", [(FLAGS,), (FLAGS, ROWS), {"flags": FLAGS}], ids=["one", "two", "named"])
+def test_rows_in_a_structure_are_those_of_each_step(rows):
+    """A body that takes them as they come, without a look at what they are."""
+
+    def body(u, row):
+        return u * np.where(next(iter(row.values())) if isinstance(row, dict) else row[0], 1.0, 0.9), None
+
+    def as_they_are(u, row):
+        return u * np.where(row, 1.0, 0.9), None
+
+    for step in (body, *((as_they_are,) if rows == (FLAGS,) else ())):
+        f = lambda x, step=step: np.sum(pb.scan(step, x, rows)[0])  # noqa: E731
+        expected = f(np.array([1.3]))
+        for _ in range(3):
+            assert pb.value_and_grad(f)(np.array([1.3]))[0] == expected
+            assert pb.vjp(f, np.array([1.3]))[0] == expected
+
+
+def test_an_output_of_another_structure_is_told_with_its_step():
+    def body(u, row):
+        v = u * np.cos(row)
+        return (v, (v, v)) if row[0] > 2 else (v, v)
+
+    rows = ROWS.copy()
+    rows[41, 0] = 3.0
+    with pytest.raises(pb.StructureError, match="step 41 returned a per-step output"):
+        pb.grad(lambda x: np.sum(pb.scan(body, x, rows)[1]))(X)
