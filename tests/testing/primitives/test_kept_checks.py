@@ -94,3 +94,23 @@ def test_results_of_another_kind_are_faults():
 def test_a_view_is_no_kept_result():
     turn = pb.primitive(lambda x: x.T, name="turn", view=True, vjps={"x": lambda ct: ct.T})
     check_primitive(turn, np.arange(6.0).reshape(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        (lambda ct, x, y, needed: (ct * y * (3 - len(needed)), ct * x), "wrong value.*'x'"),
+        (lambda ct, x, y, needed: (ct * y, ct * x if len(needed) == 2 else None), "None returned.*'y'"),
+        (lambda ct, x, y, needed: (ct * y if "x" in needed else None, ct * x if "y" in needed else None), None),
+    ],
+)
+def test_a_joint_rule_is_asked_for_each_operand_alone(rule, found):
+    """As where the others do not depend on what is differentiated."""
+    product = pb.primitive(lambda x, y: x * y, name="product")
+    product.vjp("x", "y", fn=rule)
+    operands = np.array([0.5, 2.0]), np.array([3.0, -1.0])
+    if found is None:
+        pb.testing.check_primitive(product, *operands)
+        return
+    with pytest.raises(pb.CheckError, match=f"(?s){found}"):
+        pb.testing.check_primitive(product, *operands)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from pullback.rules.unbroadcast import project
@@ -128,11 +128,11 @@ def wrong_values(call: Call) -> Iterator[Fault]:
         for position in use.positions:
             if position not in tables:
                 tables[position] = numeric_columns(call, position)
-            for seed in call.seeds:
-                fault = _compare(call, use, position, seed, tables[position])
-                if fault is not None:
-                    yield fault
-                    break
+            alone = (evolve(use, positions=(position,)),) if len(use.positions) > 1 else ()
+            faults = (_compare(call, u, position, seed, tables[position]) for u in (use, *alone) for seed in call.seeds)
+            fault = next(filter(None, faults), None)
+            if fault is not None:
+                yield fault
 
 
 def numeric_columns(call: Call, position: int) -> list[tuple[Any, Derivative]]:
@@ -194,6 +194,11 @@ def _compare(call: Call, use: Use, position: int, seed: Any, table: list[tuple[A
         return None
     try:
         raw = call.results(use, seed)[use.place(position)]
+        if raw is None:
+            return Fault(
+                "None returned",
+                f"{use.label} returned None where needed names this operand alone; return its cotangent",
+            )
         cotangent = project(np.asarray(raw), spec_of(call.operands[position]))
     except Exception as error:  # noqa: BLE001 - whatever a rule raises is what is reported
         words = "with None for the outputs that are not used " if isinstance(seed, tuple) else ""
