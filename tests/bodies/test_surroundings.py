@@ -343,6 +343,9 @@ def test_scratch_that_the_first_run_leaves_as_it_was(policy, nested):
     assert np.array_equal(pull(1.0)[0], expected)
     f(3 * X)
     assert np.array_equal(pull(1.0)[0], expected)
+    f(X)
+    twice = pb.vjp(f, X, policy=policy)[1]
+    assert all(np.array_equal(twice(1.0)[0], expected) for _ in range(2))
     world["c"][0] = 2.0  # what is read is found out as ever
     if not isinstance(policy, pb.SaveAll):
         with pytest.raises(pb.ReplayError, match=r"world\['c'\]"):

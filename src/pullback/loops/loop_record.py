@@ -272,10 +272,9 @@ class LoopRecord:
             self.chain.go_back(self.schedule, self.machine, passes)
 
     def _trials(self) -> list[Callable[[], Any]]:
-        """The first and the last step, to be run once more from the live state."""
-        if self.collective:
-            return []
-        return [partial(trial, self.chain, k) for k in {0, (self.n or 1) - 1}]
+        """The first and the last step, to be run once more from the live state, or from that of the beginning."""
+        self.chain.state = self.chain.state or list(self.chain.start)
+        return [] if self.collective else [partial(trial, self.chain, k) for k in {0, (self.n or 1) - 1}]
 
     def results(self) -> list[Any]:
         """The leaves of the last state and the stacked outputs, which are handed out: the chain needs them no more."""
