@@ -57,6 +57,13 @@ def test_drawn_programs_are_right_or_told(number):
     require_right_or_told(drawn(number), RAISED)
 
 
+@pytest.mark.parametrize("n", [2, 6, 7])
+def test_scratch_of_a_loop_within_a_loop(n):
+    """Steps of the outer loop are not run again by some policies, those of the inner one are."""
+    for lines in ((("maximum", "list"), ("turned", "array"), ("maximum", "array")), (("add", "dict"),)):
+        require_right_or_told(Program("nested", lines, "scratch", "none", n, hidden=False, asked=True), RAISED)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", range(4))
 def test_many_drawn_programs_are_right_or_told(piece, record_property):
