@@ -14,6 +14,7 @@ from tests.programs.step_programs import PROGRAMS
 import pullback as pb
 from pullback.choosing import auto
 from pullback.choosing.auto import Auto, LoopSizes
+from pullback.loops.loop_chain import LoopChain
 from pullback.policies.run_again import RunAgain
 from pullback.scheduling.simulator import simulate
 
@@ -255,3 +256,24 @@ def test_two_loops_on_one_line_are_told_each():
     texts = [str(choice) for choice in pull.report.choices]
     assert [text.partition("since its ")[2][:7] for text in texts] == ["3 tapes", "2 tapes"]
     assert texts[0].partition(": ")[0] == texts[1].partition(": ")[0]
+
+
+@pytest.mark.parametrize("limit", [20_000_000, 1_500_000])
+def test_of_unknown_length_tapes_are_kept_as_by_save_all_while_there_is_room(monkeypatch, limit):
+    """Without an action for each step; the steps after the last tape go by actions."""
+    recorded, record = [], LoopChain.record
+
+    def counted(chain, step):
+        recorded.append(step)
+        return record(chain, step)
+
+    def f(x):
+        u, _ = pb.while_loop(lambda s: s[1] < 600, lambda s: (s[0] + 0.01 * np.sin(s[0] * x), s[1] + 1), (x, 0))
+        return np.sum(u)
+
+    expected = pb.value_and_grad(f)(X)
+    monkeypatch.setattr(LoopChain, "record", counted)
+    found = pb.value_and_grad(f, policy=Auto(limit))(X)
+    assert all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(found, expected, strict=True))
+    assert (len(recorded) == 0) == (limit == 20_000_000)
+    assert len(recorded) < 600

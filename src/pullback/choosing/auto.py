@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import partial
+from sys import maxsize
 from typing import Any, Final, Protocol
 
 from attrs import evolve, field, frozen
@@ -10,6 +11,7 @@ from attrs import evolve, field, frozen
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget
+from pullback.policies.by_leaves import MANY
 from pullback.policies.recompute import Recompute, best_segments
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
@@ -185,7 +187,9 @@ class Auto(MemoryPolicy):
         if kept == 0:
             least = Budget(self._limit, reserved=loop.reserved, start_held=loop.start_held)
             return least.begin(None, state_bytes=state_bytes, tape_bytes=tape_bytes)
-        return TapesFirst(None, partial(_rest_of_unknown, loop=loop, kept=kept, room=room)).schedule(self)
+        whole = maxsize if kept is None else kept if kept >= MANY else 0
+        first = TapesFirst(None, partial(_rest_of_unknown, loop=loop, kept=kept, room=room))
+        return first.schedule(self, n_whole=whole)
 
     def measuring(self, n: int | None, gauge: Gauge) -> Schedule:
         """Actions for steps whose sizes show as they run."""

@@ -271,7 +271,7 @@ def goes_whole(schedule: Any, machine: Machine, chain: Any) -> bool:
         machine.n = machine.r = reached
         machine.hold_all(*kinds)
         return True
-    for action in islice(schedule, 1 + 2 * n_whole):  # x_0, and each step recorded and kept
+    for action in islice(schedule, len(kinds) - 1 + 2 * n_whole):  # x_0, and each step recorded and kept
         machine.apply(action)
     return False
 

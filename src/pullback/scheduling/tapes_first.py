@@ -61,9 +61,13 @@ class TapesFirst:
     begun: bool = field(default=False, init=False)
     """Whether the initial state is saved, for a single step."""
 
-    def schedule(self, policy: Any, larger: Callable[..., None] | None = None) -> Schedule:
-        """It, as that of ``policy``; ``larger`` is told of steps that are larger than those before."""
-        return Schedule(self._actions(), self.n, policy=policy, finish=self._finish, larger=larger)
+    def schedule(self, policy: Any, larger: Callable[..., None] | None = None, n_whole: int = 0) -> Schedule:
+        """It, as that of ``policy``; ``larger`` is told of steps that are larger than those before; tapes of the first
+        ``n_whole`` steps are kept in any case."""
+        held = "tapes" if n_whole else ""
+        return Schedule(
+            self._actions(), self.n, policy=policy, finish=self._finish, larger=larger, held=held, n_whole=n_whole
+        )
 
     def _actions(self) -> Iterator[Action]:
         probes = self.again is not None and (self.n is None or self.n > 2)
