@@ -163,7 +163,10 @@ def test_the_plan_says_where_values_lie(installed):
         return v
 
     installed(looking)
-    pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, step, x, staging="toy")))(X)
+    f = lambda x: np.sum(pb.fori_loop(0, 9, step, x, staging="toy"))  # noqa: E731
+    pb.grad(f)(X)
+    assert set(plans) == {"record", "reverse", "reverse_own"}  # no step is run without being recorded
+    pb.grad(f, policy=pb.Binomial(2))(X)
     assert set(plans) == {"record", "advance", "reverse", "reverse_own"}
     plan = plans["record"]
     product, view, write = (next(c for c in plan.calls if c.kind == kind) for kind in ("ufunc", "view", "write"))
