@@ -22,7 +22,9 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
@@ -60,16 +62,32 @@ def one_thread() -> None:
 
 
 def measure_parts(description: str, parts: Mapping[str, Callable[..., list[Row]]]) -> None:
-    """A benchmark of several parts: the table of each of those chosen as soon as it is there, and all rows as JSON."""
+    """A benchmark of several parts: the table of each of those chosen as soon as it is there, and all rows as JSON.
+
+    Several parts run in a process each, unless it is to be quick: where arrays lie, and which of their pages are new,
+    follows from what was freed before in a process, and of that other parts leave plenty.
+    """
     options = arguments(description, list(parts))
     one_thread()
     rows: list[Row] = []
     for name in options.only:
-        found = parts[name](quick=options.quick)
-        print_table(found)
-        sys.stdout.flush()
+        if options.quick or len(options.only) == 1:
+            found = parts[name](quick=options.quick)
+            print_table(found)
+            sys.stdout.flush()
+        else:
+            found = _in_a_process(name)
         rows += found
     write_json(options.json, rows)
+
+
+def _in_a_process(part: str) -> list[Row]:
+    """The rows of one part of this benchmark, which prints its table itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rows.json")
+        subprocess.run([sys.executable, sys.argv[0], "--only", part, "--json", str(path)], check=True)  # noqa: S603
+        rows: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        return rows
 
 
 def arguments(description: str, parts: Sequence[str] = ()) -> argparse.Namespace:
