@@ -151,3 +151,33 @@ def test_an_output_of_another_structure_is_told_with_its_step():
     rows[41, 0] = 3.0
     with pytest.raises(pb.StructureError, match="step 41 returned a per-step output"):
         pb.grad(lambda x: np.sum(pb.scan(body, x, rows)[1]))(X)
+
+
+def in_place(u, row):
+    v = u * 0.99
+    v[1:] += 0.1 * row[0][:-1] * u[:-1]
+    return v, v[::2]
+
+
+PAIRS = {
+    "both": lambda u, row: (u + 0.1 * row[0] * np.sin(u) * row[1], np.sum(u * row[1])),
+    "one of them": lambda u, row: (u * 0.9 + row[1], row[1] * 2.0),
+    "given back": lambda u, row: (u * 0.9 + row[0], row[0]),
+    "neither": lambda u, row: (u * 0.99 + 0.01 * np.sin(u), u),
+    "in place": in_place,
+}
+
+
+@pytest.mark.parametrize("argnums", [(0,), (0, 1), (0, 2), (0, 1, 2), (1,)], ids=str)
+@pytest.mark.parametrize("name", PAIRS)
+def test_rows_of_which_some_enter(name, argnums):
+    def f(x, some, others):
+        state, ys = pb.scan(PAIRS[name], x, (some, others))
+        return np.sum(np.sin(state)) + np.sum(np.sin(ys))
+
+    given = X, ROWS, ROWS[::-1].copy()
+    for policy in POLICIES:
+        with pb.using(staging="off"):
+            expected = pb.value_and_grad(f, argnums, policy=policy)(*given)
+        for _ in range(3):
+            assert same_bits(pb.value_and_grad(f, argnums, policy=policy)(*given), expected)

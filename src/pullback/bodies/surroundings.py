@@ -160,16 +160,7 @@ class Surroundings:
         try:
             yield
             self._say({}, () if self.matters else self._changed_arrays(), "changed in the reverse pass")
-            if (
-                self.matters
-                and reran()
-                and (
-                    known
-                    or not self._watched().all_scratch(
-                        trials(), self._changed_places(), self._changed_arrays(), self.moving
-                    )
-                )
-            ):
+            if self.matters and reran() and (known or not self._is_scratch(trials())):
                 raise ReplayError(
                     f"{self.name}: the body reads something that changed in between: {'; '.join(self.matters)}. Make "
                     "it part of the state, or pass an array as an argument, and leave it as it is up to the gradient"
@@ -177,6 +168,10 @@ class Surroundings:
         finally:
             self.matters[:] = known
             self._put_as_the_user_did()
+
+    def _is_scratch(self, trials: Any) -> bool:
+        """Whether all that has changed is what the body fills itself, as trials of its steps show."""
+        return self._watched().all_scratch(trials, self._changed_places(), self._changed_arrays(), self.moving)
 
     def _put(self, when: str) -> None:
         """Bind names as they were in the first run, and say what cannot be."""
