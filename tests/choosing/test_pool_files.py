@@ -168,7 +168,7 @@ def test_nothing_is_left_beside_the_lock_file(path):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_process_that_is_forked_off_has_an_entry_of_its_own(path):
+def test_a_process_that_is_forked_off_has_a_holding_of_its_own(path):
     pool = pb.BudgetPool(1000, path)
     share, _ = take(pool, 300, 300)
     script = f"""

@@ -107,7 +107,7 @@ def test_prints():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"abar": [8]}, "abar has 1 entries for 2 stages"),
+        ({"abar": [8]}, "abar has 1 numbers for 2 stages"),
         ({"abar": [8, 4]}, r"abar of stage 2 is 4 and a\[2\] is 5: the tape contains the result"),
         ({"uf": [5, -5]}, "a size or a cost is negative"),
         ({"a": [5], "abar": [], "uf": [], "ub": []}, "Give the bytes of x_0, and of each stage's result"),

@@ -98,7 +98,7 @@ def test_a_hundred_operations():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"fc": [1]}, "fc has 1 entries and sz has 3"),
+        ({"fc": [1]}, "fc has 1 numbers and sz has 3"),
         ({"po": [[], [0], [2]]}, "operation 2 reads"),
         ({"po": [[], [], [1]]}, "nothing reads operation 0, and it is not the result"),
         ({"pi": [[5], [], []]}, "operation 0 reads inputs"),

@@ -289,7 +289,7 @@ def test_a_loop_with_a_policy_of_its_own_holds_snapshots() -> None:
     assert table.total_bytes == pb.vjp(f, X)[1].report.live_bytes == record(f, X).saved_bytes
 
 
-def test_a_checkpoint_holds_what_it_reads_at_its_entry() -> None:
+def test_a_checkpoint_holds_what_enters_and_is_read() -> None:
     def f(x):
         inside = pb.checkpoint(lambda u, v: np.sin(np.cos(u) * v) * v)
         return np.sum(inside(x, x * 2.0))
@@ -297,8 +297,8 @@ def test_a_checkpoint_holds_what_it_reads_at_its_entry() -> None:
     table = saved(f, X)
     rows = [(row.primitive, row.name, row.reason, row.origin, row.nbytes, row.is_argument) for row in table]
     assert rows == [
-        ("checkpoint", "entry", "snapshot", "input x", 800, True),
-        ("checkpoint", "entry", "snapshot", "%1 multiply", 800, False),
+        ("checkpoint", "entering", "snapshot", "input x", 800, True),
+        ("checkpoint", "entering", "snapshot", "%1 multiply", 800, False),
     ]
     assert table.total_bytes == pb.vjp(f, X)[1].report.live_bytes
 

@@ -8,7 +8,7 @@ import pytest
 
 from pullback.optimal_schedules.mixed_table import (
     INFINITE,
-    MOST_ENTRIES,
+    MOST_CELLS,
     NO_ROOM,
     TAPE,
     fewest_and_moves,
@@ -50,4 +50,4 @@ def test_moves():
 def test_a_table_has_a_limit(units):
     n = longest(units)
     assert n >= 1
-    assert n == 1 or n * (units + 1) <= MOST_ENTRIES
+    assert n == 1 or n * (units + 1) <= MOST_CELLS

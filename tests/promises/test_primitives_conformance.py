@@ -20,7 +20,7 @@ ROWS = [pytest.param(case, dtype, id=f"{case.name}-{dtype}") for case in CASES f
 POLICIES = (pb.Recompute(), pb.Binomial(2))
 SEED = 11
 
-# Entries of the core's registry that no case covers, with the reason.
+# What the core registers and no case covers, with the reason.
 NOT_COVERED: dict[str, str] = {
     "_ones_like": "a ufunc that NumPy itself calls for ones_like and does not export",
     "ix_": "takes integers and booleans, which carry no derivative; its use as a key is a case of getitem",
@@ -117,7 +117,7 @@ def test_policies_give_the_same_bits(case, dtype):
 
 def test_every_primitive_has_a_case():
     covered = {name for case in CASES for name in case.covers}
-    core = {entry.name for entry in (*CORE, *RARE)}  # not the registry: another test may have made it look for plugins
+    core = {each.name for each in (*CORE, *RARE)}  # not the registry: another test may have made it look for plugins
     missing = sorted(core - covered - NOT_COVERED.keys())
     assert not missing, (
         f"no case covers {', '.join(missing)}: add one to a tests/primitives/*/cases_*.py, "

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.replay.followed_steps import FollowedEntries
-from pullback.replay.step_entries import StepEntries
+from pullback.replay.followed_steps import FollowedRecipes
+from pullback.replay.step_recipes import StepRecipes
 from pullback.staged_marks import wanted
 
 N = 40
@@ -93,22 +93,22 @@ PROGRAMS = [steady, rows, another_in_the_middle, another_value, parts, mixed, a_
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_same_bits_and_the_same_entries(program, policy, monkeypatch):
     program(X)  # the interpreter may change the code that it runs first
-    made, begin = [], FollowedEntries.begin
+    made, begin = [], FollowedRecipes.begin
 
-    def begun(entries, ident):
-        made.append(entries)
-        begin(entries, ident)
+    def begun(recipes, ident):
+        made.append(recipes)
+        begin(recipes, ident)
 
-    monkeypatch.setattr(FollowedEntries, "begin", begun)
+    monkeypatch.setattr(FollowedRecipes, "begin", begun)
     for _ in range(2):
         value, gradient = pb.value_and_grad(program, policy=policy)(X)
-    monkeypatch.setattr(FollowedEntries, "follow", StepEntries.follow)
+    monkeypatch.setattr(FollowedRecipes, "follow", StepRecipes.follow)
     assert pb.grad(program, policy=policy)(X).tobytes() == gradient.tobytes()
     wanted, saved = pb.value_and_grad(program)(X)
     assert (np.asarray(value).tobytes(), gradient.tobytes()) == (np.asarray(wanted).tobytes(), saved.tobytes())
     _, followed, alone = made
     assert followed.cuts == alone.cuts
-    assert [len(p.entries) for p in followed.patterns] == [len(p.entries) for p in alone.patterns]
+    assert [len(p.recipes) for p in followed.patterns] == [len(p.recipes) for p in alone.patterns]
     same = [[p is q for q in (each.patterns[0], each.patterns[-1])] for each in made[1:] for p in each.patterns]
     assert same[:N] == same[N:]
     for k in range(N):
@@ -117,13 +117,13 @@ def test_same_bits_and_the_same_entries(program, policy, monkeypatch):
 
 
 def test_steps_are_followed(monkeypatch):
-    met, meets = [], FollowedEntries.meets
+    met, meets = [], FollowedRecipes.meets
 
-    def noted(entries, *others):
-        met.append(meets(entries, *others))
+    def noted(recipes, *others):
+        met.append(meets(recipes, *others))
         return met[-1]
 
-    monkeypatch.setattr(FollowedEntries, "meets", noted)
+    monkeypatch.setattr(FollowedRecipes, "meets", noted)
     monkeypatch.setattr(wanted, "ENOUGH", 10**9)  # recorded steps
     pb.grad(steady, policy=pb.Binomial(3))(X)
     assert sum(met) >= (N - 3) * 4

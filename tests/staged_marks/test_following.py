@@ -293,16 +293,16 @@ def test_who_asks_for_the_report_has_it_step_by_step(policy, computed):
     assert told[1] == told[2]
 
 
-def test_entries_hold_what_they_hold_of_recorded_steps(computed, monkeypatch):
+def test_recipes_hold_what_they_hold_of_recorded_steps(computed, monkeypatch):
     """The books of a chain: plain operands, snapshots and bytes are those of the ordinary way."""
     noted, finish = [], PlainChain.finish
 
     def note(chain):
         finish(chain)
         noted.append((
-            [[np.asarray(x).tobytes() for x in chain.entries.operands_of(k)] for k in range(chain.n)],
+            [[np.asarray(x).tobytes() for x in chain.recipes.operands_of(k)] for k in range(chain.n)],
             sorted((k, sorted(snapshot.values)) for k, snapshot in chain.store.of("state").items()),
-            chain.entries.nbytes,
+            chain.recipes.nbytes,
             sorted(np.asarray(c).tobytes() for c in chain.tape.governor.constants.values()),
         ))
 

@@ -135,7 +135,7 @@ def test_the_oldest_bodies_are_forgotten():
 
 
 def test_another_thread_may_learn_the_same_at_the_same_time(monkeypatch):
-    known = shelf.Variants("entry")
+    known = shelf.Variants("kinds")
     step = SimpleNamespace(operations=["sin"])
     same_as = shelf.same
 

@@ -25,14 +25,14 @@ def again(thing, pickler=pickle):
 
 def test_every_registered_one_is_itself_again():
     for pickler in (pickle, cloudpickle):
-        for name, entry in pb.registry.complete().names.items():
-            assert again(entry, pickler) is entry, name
+        for name, declared in pb.registry.complete().names.items():
+            assert again(declared, pickler) is declared, name
 
 
 def test_one_of_a_module_is_found_there():
     for pickler in (pickle, cloudpickle):
-        for entry in (programs.softplus, programs.doubled, programs.twice):
-            assert again(entry, pickler) is entry
+        for declared in (programs.softplus, programs.doubled, programs.twice):
+            assert again(declared, pickler) is declared
     assert len(pickle.dumps(programs.doubled)) < 200
     assert programs.doubled.module == programs.twice.module == programs.__name__
 

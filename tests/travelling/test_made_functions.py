@@ -39,12 +39,12 @@ def test_else_by_what_it_is_made_of(transform):
     for pickler in (pickle, cloudpickle):
         other = again(made, pickler)
         assert other is not made
-        assert (type(other), other.recipe) == (type(made), made.recipe)
+        assert (type(other), other.origin) == (type(made), made.origin)
 
 
 def test_settings_are_kept():
     made = again(pb.grad(programs.marked, (1, 0), policy=pb.Binomial(3), has_aux=True, allow_int=True))
-    transform, f, settings = made.recipe
+    transform, f, settings = made.origin
     assert (transform, f) == ("grad", programs.marked)
     assert settings == {
         "argnums": (1, 0), "argnames": None, "policy": pb.Binomial(3), "has_aux": True, "holomorphic": False,
@@ -56,7 +56,7 @@ def test_every_setting_of_a_transform_is_in_its_recipe():
     """A parameter that is added to a transform, and not to what is pickled, would be lost on the way."""
     for transform in TRANSFORMS:
         taken = list(inspect.signature(transform).parameters)[1:]
-        assert sorted(transform(programs.misfit).recipe[2]) == sorted(taken), transform
+        assert sorted(transform(programs.misfit).origin[2]) == sorted(taken), transform
 
 
 def test_a_function_that_cannot_be_found_says_so():

@@ -257,7 +257,7 @@ class Expressions:
         if not any(val.active for val in operands):
             steady = all(val.steady for val in operands)
             return Val(text.format(*(val.operand for val in operands)), Kind(PLAIN, 0), steady)
-        prim = entry(function)
+        prim = declared(function)
         prim = prim.direct if isinstance(prim, Composite) and prim.direct is not None else prim
         held = [self.held(val) for val in operands]
         self.same_shape(held[0].operand, held[1].operand)
@@ -299,7 +299,7 @@ class Expressions:
         if plain is not meant:  # a number of Python's, as math gives it
             text = f"{self.bound(float)}({text})"
         if any(val.active for val in operands):
-            prim = entry(plain)
+            prim = declared(plain)
             if not isinstance(prim, Primitive) or not prim.elementwise:
                 raise RefusedError(f"{plain.__name__} is not followed")
             return self.recorded(prim, text, operands)
@@ -334,8 +334,8 @@ def _called(function: str, operands: list[Val]) -> str:
     return f"{function}({', '.join('{}' for _ in operands)})"
 
 
-def entry(function: Any) -> Any:
-    """The entry of the registry for a function of NumPy's; None where there is none."""
+def declared(function: Any) -> Any:
+    """The declaration of the registry for a function of NumPy's; None where there is none."""
     try:
         return registry.find(function)
     except PullbackError:

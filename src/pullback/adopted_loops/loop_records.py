@@ -31,7 +31,7 @@ class LoopAgain:
 
     written: Written
     operands: tuple[str, ...]
-    """The names of the values that enter, in the order of the operands of its entry."""
+    """The names of the values that enter, in the order of the operands of its recipe."""
     entering: tuple[str, ...]
     """The names of the active operands, in the order of the ids of its record."""
     leaving: tuple[str, ...]
@@ -199,5 +199,5 @@ def _buffer(g: Any, on: Any, *, owns: bool) -> Any:
 
 LOOP = special_form("loop", _pull_loop, wide=True, holds=_holdings)
 NO_RUN: Final = LoopRun(None, {})  # type: ignore[arg-type]  # it is asked for nothing but ``collective``
-"""What stands in the place of what a record holds, in the entry that runs it again."""
+"""What stands in the place of what a record holds, in the recipe that runs it again."""
 MASKED_PULLS[LOOP.opcode] = lambda record, ct, cts, sweep: _pull_loop(record, ct, cts, sweep, masked=True)

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from attrs import define, evolve, field, frozen
 
 from pullback.choosing.auto import Auto, Choice, Gauge, LoopSizes, note
-from pullback.choosing.pool_files import Book, Entry
+from pullback.choosing.pool_files import Book, Holding
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.budget import Budget
 from pullback.policies.save_all import SaveAll
@@ -94,17 +94,17 @@ class Shares:
     """The book in which other processes say what they hold of the pool; None for a pool of one process."""
 
     @contextmanager
-    def turn(self) -> Iterator[list[Entry]]:
+    def turn(self) -> Iterator[list[Holding]]:
         """What other processes hold, which stays so within the block; what changes here is told to them after it."""
         with self.changed:
             if self.book is None:
                 yield []
             else:
-                with self.book.turn(self._entry) as others:
+                with self.book.turn(self._own_holding) as others:
                     yield others
 
-    def _entry(self) -> Entry:
-        return Entry(self.max_bytes, self.held, len(self._holding() - self.waiting))
+    def _own_holding(self) -> Holding:
+        return Holding(self.max_bytes, self.held, len(self._holding() - self.waiting))
 
     def _holding(self) -> set[threading.Thread]:
         return {share.thread for share in list(self.holders.values())}
@@ -123,7 +123,7 @@ class Shares:
                     left = self._must_wait(asked, free, until, others)
                 self._wait(left)
 
-    def _left(self, others: list[Entry]) -> int:
+    def _left(self, others: list[Holding]) -> int:
         """Where processes have named different numbers, of the least of them."""
         whole = min([self.max_bytes, *(other.max_bytes for other in others)])
         return max(0, whole - self.held - sum(other.held for other in others))
@@ -140,7 +140,7 @@ class Shares:
         self.holders[id(share)] = share
         return share, total
 
-    def _must_wait(self, asked: "Asked", free: int, until: float | None, others: list[Entry]) -> float | None:
+    def _must_wait(self, asked: "Asked", free: int, until: float | None, others: list[Holding]) -> float | None:
         """How long, at most. Who holds shares waits as long as another holds some who does not wait: the last one is
         refused, and gives back what it has."""
         me, holding = threading.current_thread(), self._holding()
@@ -163,7 +163,7 @@ class Shares:
         finally:
             self.waiting.discard(threading.current_thread())
 
-    def _refused(self, asked: "Asked", free: int, others: list[Entry], *, timed: bool) -> BudgetError:
+    def _refused(self, asked: "Asked", free: int, others: list[Holding], *, timed: bool) -> BudgetError:
         held = [*map(str, self.holders.values()), *(f"another process {one.held:,}" for one in others if one.held)]
         who = ", ".join(held) or "nobody holds any"
         why = "waited as long as timeout= says" if timed else "nobody will give any back who does not wait for more"

@@ -24,7 +24,7 @@ except ImportError:  # Windows: there is no such pool
 
 
 @frozen
-class Entry:
+class Holding:
     """What one process holds of a pool."""
 
     max_bytes: int
@@ -44,7 +44,7 @@ class Book:
     anywhere lets go of its locks on it. Processes that are forked off do not have these."""
     lock: int = field(default=-1, init=False)
     owner: int = field(default=0, init=False)
-    others: list[Entry] | None = field(default=None, init=False)
+    others: list[Holding] | None = field(default=None, init=False)
     """During a turn what other processes hold."""
 
     def __attrs_post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Book:
             )
 
     @contextmanager
-    def turn(self, own: Callable[[], Entry]) -> Iterator[list[Entry]]:
+    def turn(self, own: Callable[[], Holding]) -> Iterator[list[Holding]]:
         """What others hold, which stays so within the block; after it, ``own()`` is what this process holds. Called by
         one thread at a time; again within the block by the same one, where a share is collected there."""
         if self.others is not None:
@@ -79,7 +79,7 @@ class Book:
         finally:
             os.close(lock)
 
-    def _say(self, own: Entry) -> None:
+    def _say(self, own: Holding) -> None:
         if self.owner != os.getpid():  # forked off: what it took over is its own as well
             self.owner = os.getpid()
             self.file = self.path.with_name(f"{self.path.name}.{self.owner}-{uuid4().hex[:8]}")
@@ -89,7 +89,7 @@ class Book:
         text = f"{own.max_bytes} {own.held} {own.n_active}"
         os.pwrite(self.lock, f"{text:<99}".encode("ascii"), 0)
 
-    def _living(self) -> Iterator[Entry]:
+    def _living(self) -> Iterator[Holding]:
         """What the other processes say that live; what the others have left is removed."""
         for path in self.path.parent.glob(f"{escape(self.path.name)}.*-*"):
             if path == self.file and self.owner == os.getpid():
@@ -100,7 +100,7 @@ class Book:
                     lockf(lock, LOCK_EX | LOCK_NB)
                     path.unlink()  # nobody holds it any more
                 except BlockingIOError:
-                    yield Entry(*map(int, os.read(lock, 100).split()))
+                    yield Holding(*map(int, os.read(lock, 100).split()))
                 finally:
                     os.close(lock)
 

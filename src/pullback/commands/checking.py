@@ -1,4 +1,4 @@
-"""Every entry of a plugin, checked on operands that are drawn for it."""
+"""Every declaration of a plugin, checked on operands that are drawn for it."""
 
 import importlib
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ MOST_OPERANDS = 2
 Result = tuple[str, str, str]
 
 
-def entries_of(target: str) -> list[Primitive | Composite]:
+def declarations_of(target: str) -> list[Primitive | Composite]:
     """The primitives and composites that a module or a file holds at its top level, or hands over as ``PRIMITIVES``."""
     if target.endswith(".py"):
         module = load_module(target)
@@ -38,10 +38,10 @@ def entries_of(target: str) -> list[Primitive | Composite]:
     return found
 
 
-def check_each(entries: list[Primitive | Composite]) -> list[Result]:
+def check_each(declarations: list[Primitive | Composite]) -> list[Result]:
     """(name, ``right``, ``wrong`` or ``not checked``, the text) of each: a primitive by its declaration, a composite
     by its gradients of two orders."""
-    return [checked(entry.name, *_plan(entry)) for entry in entries]
+    return [checked(declared.name, *_plan(declared)) for declared in declarations]
 
 
 def checked(name: str, runs: Callable[..., Any], check: Callable[..., None], counts: range) -> Result:
@@ -79,16 +79,16 @@ def _reads_a_triangle(runs: Callable[..., Any], operands: tuple[Any, ...], resul
     return False
 
 
-def _plan(entry: Primitive | Composite) -> tuple[Callable[..., Any], Callable[..., None], range]:
+def _plan(declared: Primitive | Composite) -> tuple[Callable[..., Any], Callable[..., None], range]:
     """What must run, what is checked, and how many operands are tried."""
-    if isinstance(entry, Primitive):
-        n = len(entry.operands) or MOST_OPERANDS
+    if isinstance(declared, Primitive):
+        n = len(declared.operands) or MOST_OPERANDS
         return (
-            lambda *xs: entry(*xs, **entry.defaults),
-            lambda *xs: check_primitive(entry, *xs),
+            lambda *xs: declared(*xs, **declared.defaults),
+            lambda *xs: check_primitive(declared, *xs),
             range(n, n + 1),
         )
-    function = entry.serves[0] if entry.serves else entry.function
+    function = declared.serves[0] if declared.serves else declared.function
     return function, lambda *xs: check_grads(function, xs, order=2), range(1, MOST_OPERANDS + 1)
 
 

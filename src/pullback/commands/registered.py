@@ -28,13 +28,13 @@ class Registered:
 
 
 def registered(name: str | None = None) -> list[Registered]:
-    """Every entry of the registry and the installed plugins, in the order of names; with ``name`` those that have it in
+    """What the registry and the installed plugins declare, in the order of names; with ``name`` those that have it in
     theirs or serve it."""
     registry.complete()
     plugins = {
         entry.name: point.module.partition(".")[0] for point in entry_points(PRIMITIVES) for entry in point.load()
     }
-    rows = sorted((_of(entry, plugins) for entry in registry.names.values()), key=lambda row: row.name)
+    rows = sorted((_of(declared, plugins) for declared in registry.names.values()), key=lambda row: row.name)
     if name is None:
         return rows
     wanted = name.removeprefix("np.").removeprefix("numpy.")
@@ -51,7 +51,7 @@ def registered_table(rows: list[Registered]) -> Table:
         "saves for the pull of each operand": [_saved(row) for row in rows],
     }
     columns = tuple(Column(title, tuple(column), text=True) for title, column in cells.items())
-    return Table(f"{len(rows)} entr{'y' if len(rows) == 1 else 'ies'}", columns)
+    return Table(f"{len(rows)} declaration{'' if len(rows) == 1 else 's'}", columns)
 
 
 def _saved(row: Registered) -> str:
@@ -60,13 +60,13 @@ def _saved(row: Registered) -> str:
     return "; ".join(f"{operand}: {' or '.join(values)}" for operand, values in row.saves.items())
 
 
-def _of(entry: Primitive | Composite, plugins: dict[str, str]) -> Registered:
-    functions = {f"{getattr(f, '__module__', None) or 'numpy'}.{getattr(f, '__name__', f)}" for f in entry.serves}
-    by, serves = plugins.get(entry.name, "pullback"), tuple(sorted(functions))
-    if isinstance(entry, Composite):
-        return Registered(entry.name, by, serves, {})
+def _of(declared: Primitive | Composite, plugins: dict[str, str]) -> Registered:
+    functions = {f"{getattr(f, '__module__', None) or 'numpy'}.{getattr(f, '__name__', f)}" for f in declared.serves}
+    by, serves = plugins.get(declared.name, "pullback"), tuple(sorted(functions))
+    if isinstance(declared, Composite):
+        return Registered(declared.name, by, serves, {})
     saves = {
         operand: tuple(" and ".join(rule.values) or "nothing" for rule in rules)
-        for operand, rules in entry.rules.items()
+        for operand, rules in declared.rules.items()
     }
-    return Registered(entry.name, by, serves, saves, entry.operands, entry.params)
+    return Registered(declared.name, by, serves, saves, declared.operands, declared.params)

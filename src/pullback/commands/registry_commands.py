@@ -11,7 +11,7 @@ from typing import Any
 import click
 from attrs import asdict
 
-from pullback.commands.checking import check_each, entries_of
+from pullback.commands.checking import check_each, declarations_of
 from pullback.commands.error_pages import codes, page_on
 from pullback.commands.registered import registered, registered_table
 from pullback.commands.shown import JSON, BadInputError, one_line_errors, show, show_json
@@ -114,7 +114,7 @@ def check(target: str, as_json: bool) -> None:
     pullback check my_kernels.py
     """  # noqa: D301  see explain
     with one_line_errors():
-        results = check_each(entries_of(target))
+        results = check_each(declarations_of(target))
     if as_json:
         show_json([{"primitive": name, "result": word, "text": text} for name, word, text in results])
     else:

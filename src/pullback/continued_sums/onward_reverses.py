@@ -28,13 +28,13 @@ def onward_reverse(
     records = [_with_symbols(record, by_number) for record in stage.records]
     given = [None if x is None else program.value(x) for x in seeds]
     n, standing = len(stage.entered), captured(stage)
-    entries = [*range(n), *standing.values()]
-    sums = {k: program.value(ct) for k, ct in zip(entries, came, strict=True) if ct is not None}
+    places = [*range(n), *standing.values()]
+    sums = {k: program.value(ct) for k, ct in zip(places, came, strict=True) if ct is not None}
     left = [at[0] for at in stage.left if at is not None]
     begun = sums | {ident: seed for ident, seed in zip(left, given, strict=True) if seed is not None}
     swept = reverse_statements(Forward(program), records, stage.n_inputs, begun, masks=stage.masks)
     ends = [*swept.cts[:n], *map(swept.gathered.get, standing)]
-    goes = [k for k, ct in enumerate(ends) if ct is not None and ct is not sums.get(entries[k])]
+    goes = [k for k, ct in enumerate(ends) if ct is not None and ct is not sums.get(places[k])]
     leaving = [ends[k].number for k in goes]
     arguments = [
         ("slots", [x.number for x in by_number.values()]),

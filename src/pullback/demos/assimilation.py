@@ -60,7 +60,7 @@ class AssimilationSettings:
 
 @frozen(eq=False)
 class Cycled:
-    """One method, cycled. Entry ``k`` of each array belongs to window ``k``: errors of all variables at its
+    """One method, cycled. Element ``k`` of each array belongs to window ``k``: errors of all variables at its
     observation times."""
 
     method: str

@@ -21,7 +21,7 @@ FIRST_UPDATE = 40.0
 
 @frozen(eq=False)
 class Inversion:
-    """The recovered velocity in m/s and what each iteration reached; entry 0 of the lists is the initial model."""
+    """The recovered velocity in m/s and what each iteration reached; item 0 of the lists is the initial model."""
 
     velocity: NDArray[Any]
     misfits: tuple[float, ...]

@@ -23,7 +23,7 @@ from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
 from pullback.recording.writes import CREATE
 from pullback.replay.kept_replayer import bits_of
-from pullback.replay.step_entries import StepEntries
+from pullback.replay.step_recipes import StepRecipes
 from pullback.rules.rule_names import positions
 
 RECORD_BYTES: Final = 1_200
@@ -42,7 +42,7 @@ class GraphChain:
     policy: Any
     repeatable: bool
     verifies: bool = True
-    entries: StepEntries = field(factory=StepEntries)
+    recipes: StepRecipes = field(factory=StepRecipes)
     live: LiveBuffers = field(factory=LiveBuffers)
     kept: dict[int, Any] = field(factory=dict)
     """The values that are held, and may be dropped, by id."""
@@ -89,7 +89,7 @@ class GraphChain:
     @property
     def cuts(self) -> Sequence[int]:
         """The first record, and behind the last."""
-        return self.entries.cuts
+        return self.recipes.cuts
 
     @property
     def snapshots(self) -> "GraphChain":
@@ -110,7 +110,7 @@ class GraphChain:
     def begin(self) -> None:
         """The program starts at the next record."""
         self.before = sum(self.ledger.plain_bytes(self.tape.records).values())
-        self.entries.begin(len(self.tape.records))
+        self.recipes.begin(len(self.tape.records))
         self.tape.governor.lifetimes = self
 
     def watch(self, handle: Any) -> None:
@@ -124,7 +124,7 @@ class GraphChain:
             self._strip()
             self._make_room()
             self.ended = True
-            self.entries.cut(len(self.tape.records))
+            self.recipes.cut(len(self.tape.records))
             self.tape.governor.lifetimes = None
 
     def root(self, ident: int) -> int:
@@ -135,10 +135,10 @@ class GraphChain:
 
     def is_node(self, ident: int) -> bool:
         """Whether a value can be computed again."""
-        entry = self.entries.get(ident) if ident >= self.start else None
-        if entry is None or entry.skeleton[0] == COMPONENT.opcode:
+        recipe = self.recipes.get(ident) if ident >= self.start else None
+        if recipe is None or recipe.skeleton[0] == COMPONENT.opcode:
             return False
-        prim = entry.form.primitive
+        prim = recipe.form.primitive
         return not (prim.outputs or prim.residuals or prim.opaque)
 
     def read(self, ident: int, value: Any, operand: Any) -> None:
@@ -146,16 +146,16 @@ class GraphChain:
         root = self.root(ident)
         if value is None or root in self.pinned or self.is_node(root):
             return
-        value = _lasting(value, operand, whole=root != ident)  # what a view from before looks at has no entry here
+        value = _lasting(value, operand, whole=root != ident)  # what a view from before looks at has no recipe here
         self.pinned[root] = value
         if root >= self.tape.n_inputs:
             self._book(root, value, "snapshot")
 
     def met(self, ident: int, record: tuple[Any, ...], operands: Any, values: Any) -> None:
-        """A record is about to be appended, whose entry is there."""
-        form, entry = form_of(record), self.entries.open[-1]
-        assert entry is not None  # it has just been made
-        ids = [self.entries.ident(a, self.start) if type(a) is int else None for a in entry.arguments]
+        """A record is about to be appended, whose recipe is there."""
+        form, recipe = form_of(record), self.recipes.open[-1]
+        assert recipe is not None  # it has just been made
+        ids = [self.recipes.ident(a, self.start) if type(a) is int else None for a in recipe.arguments]
         self.buffers |= record[0] == CREATE.opcode
         self.costs[ident] = cost_of(form.name, [plain_value(value) for value in values])
         if form.primitive.view and ids[0] is not None:
@@ -269,9 +269,9 @@ class GraphChain:
         """The nodes that an operation reads: what is none was pinned when it was read."""
         found = self.read_by.get(ident)
         if found is None:
-            entry = self.entries.get(ident)
-            assert entry is not None  # it is a node
-            roots = {self.root(self.entries.ident(a, self.start)) for a in entry.arguments if type(a) is int}
+            recipe = self.recipes.get(ident)
+            assert recipe is not None  # it is a node
+            roots = {self.root(self.recipes.ident(a, self.start)) for a in recipe.arguments if type(a) is int}
             found = self.read_by[ident] = tuple(root for root in sorted(roots) if root not in self.pinned)
         return found
 

@@ -27,30 +27,30 @@ class GraphReplayer(Replayer):
     @classmethod
     def of(cls, chain: Any) -> "GraphReplayer":
         """A replayer with everything in place that is held."""
-        made = cls(chain.entries, chain=chain, env={**chain.pinned, **chain.kept})
-        made.start, made.operands = chain.start, chain.entries.operands_of(0)
+        made = cls(chain.recipes, chain=chain, env={**chain.pinned, **chain.kept})
+        made.start, made.operands = chain.start, chain.recipes.operands_of(0)
         return made
 
     def compute(self, ident: int, passing: int | None = None) -> Any:
         """The value of an operation."""
-        entry = self.entries.get(ident)
-        assert entry is not None  # it is a node
+        recipe = self.recipes.get(ident)
+        assert recipe is not None  # it is a node
         self.passing = passing
         arguments = self._ready(ident)
         with np.errstate(all="ignore"):  # the first run has warned where the user's own let it
-            self._again(ident, entry, arguments)
+            self._again(ident, recipe, arguments)
         wanted = self.chain.digests.get(ident)
         if wanted is not None and bits_of(self.env[ident]) != wanted:
-            raise other_bytes(entry)
+            raise other_bytes(recipe)
         self._let_go_of_views()
         return self.env[ident]
 
     def put_back(self, ident: int) -> None:
         """The record stands on the tape, with the values that it holds."""
-        entry = self.entries.get(ident)
-        assert entry is not None  # it is a node, or a view
+        recipe = self.recipes.get(ident)
+        assert recipe is not None  # it is a node, or a view
         self.at_record = ident
-        self.chain.tape.records[ident] = self._record(ident, entry, self._ready(ident, held=True))
+        self.chain.tape.records[ident] = self._record(ident, recipe, self._ready(ident, held=True))
         self._let_go_of_views()
         self.pinned.clear()
 
@@ -58,20 +58,20 @@ class GraphReplayer(Replayer):
         """All records that were let go of."""
         chain = self.chain
         for ident in range(chain.cuts[0], chain.cuts[1]):
-            entry = self.entries.get(ident)
-            if entry is None or chain.tape.records[ident] is not None:
+            recipe = self.recipes.get(ident)
+            if recipe is None or chain.tape.records[ident] is not None:
                 continue
             if ident not in self.env and chain.is_node(ident) and chain.root(ident) == ident:
                 self.compute(ident)
             self.put_back(ident)
 
     def _ready(self, ident: int, *, held: bool = False) -> list[Any]:
-        """The arguments of an entry, all that is read of them in place."""
-        entry = self.entries.get(ident)
-        assert entry is not None  # who asks has seen it
-        arguments = self._arguments(entry)
+        """The arguments of a recipe, all that is read of them in place."""
+        recipe = self.recipes.get(ident)
+        assert recipe is not None  # who asks has seen it
+        arguments = self._arguments(recipe)
         for place, argument in enumerate(arguments):
-            if type(argument) is int and (not held or self._holds(entry, place, len(arguments))):
+            if type(argument) is int and (not held or self._holds(recipe, place, len(arguments))):
                 self._derive(argument)
         return arguments
 
@@ -81,9 +81,9 @@ class GraphReplayer(Replayer):
             way.append(ident)
             ident = self.chain.base[ident]
         for view in reversed(way):
-            entry = self.entries.get(view)
-            assert entry is not None  # a view has one
-            self._execute(view, entry, self._arguments(entry))
+            recipe = self.recipes.get(view)
+            assert recipe is not None  # a view has one
+            self._execute(view, recipe, self._arguments(recipe))
             self.derived.append(view)
 
     def _let_go_of_views(self) -> None:
@@ -98,8 +98,8 @@ class GraphReplayer(Replayer):
         self.own.discard(ident)
         self.written.discard(ident)
 
-    def _holds(self, entry: Any, place: int, arity: int) -> bool:
-        return any(place in positions(entry.form.primitive, name, arity) for name in entry.form.saved)
+    def _holds(self, recipe: Any, place: int, arity: int) -> bool:
+        return any(place in positions(recipe.form.primitive, name, arity) for name in recipe.form.saved)
 
     def _read_later(self, root: int, ident: int) -> bool:  # noqa: ARG002 - the plan says so
         return root != self.passing

@@ -69,18 +69,18 @@ class LiveBuffers:
         return any(self.taken.get(id(buffer), (0,))[0] for buffer in _buffers(value))
 
     def _take(self, buffer: Any, who: int) -> None:
-        entry = self.taken.get(id(buffer))
-        if entry is None:
-            entry = self.taken[id(buffer)] = [0, 0, buffer.nbytes]
+        counts = self.taken.get(id(buffer))
+        if counts is None:
+            counts = self.taken[id(buffer)] = [0, 0, buffer.nbytes]
             self.total += buffer.nbytes
-        entry[who] += 1
+        counts[who] += 1
 
     def _give(self, key: int, who: int) -> None:
-        entry = self.taken[key]
-        entry[who] -= 1
-        if not entry[0] and not entry[1]:
+        counts = self.taken[key]
+        counts[who] -= 1
+        if not counts[0] and not counts[1]:
             del self.taken[key]
-            self.total -= entry[2]
+            self.total -= counts[2]
 
     def close(self) -> None:
         """Nobody is watched any more."""

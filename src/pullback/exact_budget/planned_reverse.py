@@ -103,14 +103,14 @@ class PlannedReverse:
         """Whether a value that is held is there in any case: a handle has it, or a loop begins with it."""
         graph = self.chain
         booked = (graph.ledger.held.get(key) for key, _, _ in graph.items[ident])
-        return graph.live.alive(graph.kept[ident]) or any(entry is not None and entry[0] > 1 for entry in booked)
+        return graph.live.alive(graph.kept[ident]) or any(item is not None and item[0] > 1 for item in booked)
 
     def _needs(self, p: int) -> list[int]:
         """The nodes whose values a record holds."""
-        graph, entry = self.chain, self.chain.entries.get(p)
-        if entry is None or graph.tape.records[p] is not None:
+        graph, recipe = self.chain, self.chain.recipes.get(p)
+        if recipe is None or graph.tape.records[p] is not None:
             return []
-        ids = {graph.root(ident) for ident in _held(entry, p, graph)}
+        ids = {graph.root(ident) for ident in _held(recipe, p, graph)}
         return sorted(ident for ident in ids if ident not in graph.pinned)
 
     def _cotangents(self) -> list[tuple[int, int, int]]:
@@ -123,7 +123,7 @@ class PlannedReverse:
             copied.setdefault(p, []).append(ident)
         live = {i: sizes.get(i, 8) for one in self.sweeps for i, ct in enumerate(one.cts) if ct is not None}
         for p in range(graph.cuts[1] - 1, graph.start - 1, -1):
-            record = graph.tape.records[p] or graph.entries.record_of(p)
+            record = graph.tape.records[p] or graph.recipes.record_of(p)
             if record is None or (p not in live and not is_collective(record)):
                 continue
             live.setdefault(p, sizes.get(p, 8))
@@ -146,7 +146,7 @@ class PlannedReverse:
     def _extra(self, ident: int) -> int:
         """What an operation makes on the way beside its result."""
         graph = self.chain
-        record = graph.entries.record_of(ident)
+        record = graph.recipes.record_of(ident)
         sizes = graph.live.sizes
         most = max(sizes.get(i, 0) for i in (ident, *FORMS[record[0]].ids(record)) if i is not None)
         return int(max(0, int(most * on_the_way(record)[0]) - sizes[ident]))
@@ -220,14 +220,14 @@ def freed_and_taken(loop: Any, ledger: Any) -> tuple[int, int]:
     return own, working + max(0, min(policy.room, state + loop.n * tape) - own)
 
 
-def _held(entry: Any, p: int, graph: Any) -> set[int]:
+def _held(recipe: Any, p: int, graph: Any) -> set[int]:
     """Codes of the values that a record holds, and ``p`` for its own."""
-    form, arity = entry.form, len(entry.arguments)
+    form, arity = recipe.form, len(recipe.arguments)
     found: set[int] = set()
     for name in form.saved:
         places = positions(form.primitive, name, arity)
         found |= {
-            graph.entries.ident(entry.arguments[k], graph.start) for k in places if type(entry.arguments[k]) is int
+            graph.recipes.ident(recipe.arguments[k], graph.start) for k in places if type(recipe.arguments[k]) is int
         }
         if not places:
             found.add(p)

@@ -55,12 +55,12 @@ class Chain:
         n = self.n
         if n < 1:
             raise PolicyError(
-                f"a={self.a} has {len(self.a)} entries. Give the bytes of x_0, and of each stage's result."
+                f"a={self.a} has {len(self.a)} numbers. Give the bytes of x_0, and of each stage's result."
             )
         for name in ("abar", "uf", "ub", "of", "ob"):
             if len(getattr(self, name)) != n:
                 raise PolicyError(
-                    f"{name} has {len(getattr(self, name))} entries for {n} stages. Give one a stage, from stage 1 on."
+                    f"{name} has {len(getattr(self, name))} numbers for {n} stages. Give one a stage, from stage 1 on."
                 )
         if min((*self.a, *self.uf, *self.ub, *self.of, *self.ob)) < 0:
             raise PolicyError("a size or a cost is negative. Pass numbers of at least 0.")

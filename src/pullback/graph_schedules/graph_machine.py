@@ -62,7 +62,7 @@ class Operations:
         for name in ("fc", "bc", "pi", "po", "si", "so"):
             if len(getattr(self, name)) != n:
                 raise PolicyError(
-                    f"{name} has {len(getattr(self, name))} entries and sz has {n}. Give one an operation."
+                    f"{name} has {len(getattr(self, name))} numbers and sz has {n}. Give one an operation."
                 )
         if not n:
             raise PolicyError("the graph has no operation. Give at least one: the last is the result.")

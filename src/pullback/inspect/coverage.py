@@ -75,7 +75,7 @@ TEXT_UFUNCS = frozenset((
 
 @frozen
 class Row:
-    """One name: where it is, what it means on tracers, and by which entry of the registry, or why it is refused."""
+    """One name: where it is, what it means on tracers, and by what is registered for it, or why it is refused."""
 
     module: str
     name: str
@@ -167,14 +167,14 @@ def _row(name: str, module: str, function: Callable[..., Any]) -> Row:
 
 
 def _status(name: str, module: str, function: Callable[..., Any]) -> tuple[str, str]:
-    entry = registry.functions.get(function)
-    if entry is not None:
-        by = f"`{_home(entry)}`" if _home(entry) else ""
+    declared = registry.functions.get(function)
+    if declared is not None:
+        by = f"`{_home(declared)}`" if _home(declared) else ""
         if any(function in kept.serves for kept in STRUCTURE):
             return STRUCTURAL, by
         if function is np.copyto or any(function in kept.serves for kept in FILLING):
             return WRITES, by
-        return (ZERO if isinstance(entry, Composite) and entry.plain else DIFFERENTIABLE), by
+        return (ZERO if isinstance(declared, Composite) and declared.plain else DIFFERENTIABLE), by
     if _among(function, name, TAKEN_BY_LIKE):
         return DIFFERENTIABLE, "`like=` a tracer; contents may be traced"
     if _among(function, name, CREATED_BY_LIKE):
@@ -192,12 +192,12 @@ def _among(function: Callable[..., Any], name: str, functions: Iterable[Callable
     return any(function is other or (name == other.__name__ and hasattr(np, name)) for other in functions)
 
 
-def _home(entry: Primitive | Composite) -> str:
-    """Where an entry is declared: the file of ours, ``primitives/reducing/scans.py``, or another package's module."""
-    if isinstance(entry, Composite):
-        modules = [entry.function.__module__]
+def _home(declared: Primitive | Composite) -> str:
+    """Where it is declared: the file of ours, ``primitives/reducing/scans.py``, or another package's module."""
+    if isinstance(declared, Composite):
+        modules = [declared.function.__module__]
     else:
-        modules = [rule.fn.__module__ for rules in entry.rules.values() for rule in rules]
+        modules = [rule.fn.__module__ for rules in declared.rules.values() for rule in rules]
     home = next((m for m in modules if m and not m.startswith("numpy")), "")
     if home == "pullback.rules.declaration":  # what zero_derivative makes
         home = "pullback.primitives.elementwise.zero_derivative"

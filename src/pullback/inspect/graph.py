@@ -185,7 +185,7 @@ class Graph:
         return last
 
     def live_bytes(self) -> list[int]:
-        """Entry ``k``: bytes of the cut after node ``k``: values made by nodes ``0 .. k`` that a later node reads or
+        """Element ``k``: bytes of the cut after node ``k``: values made by nodes ``0 .. k`` that a later node reads or
         the function returns.
 
         A view counts as the memory it looks at, once. These are the sizes of snapshots, one for each place where the

@@ -118,9 +118,9 @@ def whole_records(tape: Tape, governor: Any) -> list[Record | None]:
     chains = governor.chains if governor is not None else ()
     records = list(tape.records)
     for chain in chains:
-        for k in chain.entries:
+        for k in chain.recipes:
             if records[k] is None:
-                records[k] = chain.entries.record_of(k)
+                records[k] = chain.recipes.record_of(k)
     return records
 
 

@@ -28,7 +28,7 @@ from pullback.recording.handles import plain_value
 from pullback.recording.recorder import INPUT
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
-from pullback.replay.step_entries import Operand
+from pullback.replay.step_recipes import Operand
 from pullback.rules.forms import FORMS, Form
 from pullback.tracing.running import Traced
 from pullback.transforms.argnums import name_of
@@ -91,7 +91,7 @@ class _Reader:
     """Whose pulls read each buffer, and in how many slots."""
 
     def rows(self) -> Iterator[Row]:
-        """The rows of the tape, then those of its loops, then those of what checkpoints hold at their entry."""
+        """The rows of the tape, then those of its loops, then those of what checkpoints hold of what enters."""
         tape = self.traced.tape
         leaves = [argument.leaf for argument in self.traced.inputs]
         self.arguments = {id(buffer_of(leaf)) for leaf in leaves if isinstance(leaf, np.ndarray)}
@@ -155,7 +155,7 @@ class _Reader:
         """What a policy keeps of the inside of one step."""
         for ident, name, value in kept.held_values():
             buffer = self._booked(plain_value(value))
-            record = kept.entries.record_of(ident)
+            record = kept.recipes.record_of(ident)
             if buffer is None:
                 continue
             origin, where = ("state", ("", 0)) if record is None else _made_by(record)
@@ -192,7 +192,7 @@ class _Reader:
                     _add_step(rows, row, where, step)
 
     def _snapshot_rows(self) -> Iterator[Row]:
-        """The snapshots of marked steps and of what checkpoints hold at their entry, the plain arrays that steps read,
+        """The snapshots of marked steps and of what checkpoints hold of what enters, the plain arrays that steps read,
         then what the ledger books and no record names."""
         records = whole_records(self.traced.tape, self.traced.governor)
         governor = self.traced.governor
@@ -206,7 +206,7 @@ class _Reader:
                 if step is None:
                     rows[len(rows),] = row
                     continue
-                loop = f"steps at {chain.entries.first_line()}"
+                loop = f"steps at {chain.recipes.first_line()}"
                 inside = ident >= chain.cuts[0]
                 row = evolve(
                     row, primitive="steps", name="state", loop=loop, readers=AGAIN, first_step=step, last_step=step,
@@ -214,7 +214,7 @@ class _Reader:
                 )  # fmt: skip
                 _add(rows, (loop, row.file, row.line, row.spec, row.reason, row.is_argument, row.origin), row)
             if isinstance(chain.snapshots, PlainSnapshots):
-                where = (f"steps at {chain.entries.first_line()}", "", 0)
+                where = (f"steps at {chain.recipes.first_line()}", "", 0)
                 self._stored_rows(chain.store, "steps", where, rows)
         yield from rows.values()
         yield from self._constant_rows(governor)
@@ -229,9 +229,9 @@ class _Reader:
         for key, value in constants.items():
             buffer = self._booked(value)
             if buffer is not None:
-                entry, loop, step = readers.get(key, (None, "", None))
-                _, where = ("", ("", 0)) if entry is None else _made_by(entry.skeleton)
-                name = "" if entry is None else entry.form.name
+                recipe, loop, step = readers.get(key, (None, "", None))
+                _, where = ("", ("", 0)) if recipe is None else _made_by(recipe.skeleton)
+                name = "" if recipe is None else recipe.form.name
                 yield Row(
                     buffer.nbytes, name, "constant", "constant", shared_spec(buffer), "constant", *where,
                     loop=loop, readers=AGAIN, first_step=step, last_step=step,
@@ -240,7 +240,7 @@ class _Reader:
     def _value_row(self, ident: int, name: str, buffer: Any, record: Any) -> Row:
         form = FORMS[record[0]]
         file, line = site_line(record[-1])
-        primitive = "checkpoint" if name == "entry" else form.name
+        primitive = "checkpoint" if name == "entering" else form.name
         return Row(
             buffer.nbytes, primitive, name, self.ledger.held[id(buffer)][2], shared_spec(buffer),
             _value_text(ident, form, self.labels), file, line, is_argument=id(buffer) in self.arguments,
@@ -255,25 +255,25 @@ def _held_by(chain: Any) -> Iterator[tuple[int | None, int, str, Any]]:
         return
     for step, snapshot in sorted({**snapshots.store.of("state"), **snapshots.filling}.items()):
         for ident, value in snapshot.values.items():
-            yield max(step, 0), ident, "entry", value
+            yield max(step, 0), ident, "entering", value
 
 
 def _readers_of(chains: Any, constants: Any) -> dict[int, tuple[Any, str, int]]:
-    """The first entry that reads a constant, the marked steps that this is of, and which, by the ``id`` of the
+    """The first recipe that reads a constant, the marked steps that this is of, and which, by the ``id`` of the
     constant."""
     found: dict[int, tuple[Any, str, int]] = {}
     for chain in chains:
-        entries = chain.entries
-        loop = f"steps at {entries.first_line()}" if len(entries.patterns) > 1 else ""
+        recipes = chain.recipes
+        loop = f"steps at {recipes.first_line()}" if len(recipes.patterns) > 1 else ""
         seen = set[int]()
-        for step, pattern in enumerate(entries.patterns):
-            is_new = entries.others[step] is not None or id(pattern) not in seen
+        for step, pattern in enumerate(recipes.patterns):
+            is_new = recipes.others[step] is not None or id(pattern) not in seen
             seen.add(id(pattern))
-            operands = entries.operands_of(step) if is_new else ()
-            for entry in pattern.entries if operands else ():
-                for a in entry.arguments if entry is not None else ():
+            operands = recipes.operands_of(step) if is_new else ()
+            for recipe in pattern.recipes if operands else ():
+                for a in recipe.arguments if recipe is not None else ():
                     if isinstance(a, Operand) and id(operands[a.place]) in constants:
-                        found.setdefault(id(operands[a.place]), (entry, loop, step))
+                        found.setdefault(id(operands[a.place]), (recipe, loop, step))
     return found
 
 

@@ -50,12 +50,12 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Characters of the widest entry."""
+        """Characters of the widest cell."""
         return max(map(len, (*self.lines, *self.cells)))
 
-    def placed(self, entry: str) -> str:
-        """``entry`` padded to the width of the column."""
-        return entry.ljust(self.width) if self.text else entry.rjust(self.width)
+    def placed(self, cell: str) -> str:
+        """``cell`` padded to the width of the column."""
+        return cell.ljust(self.width) if self.text else cell.rjust(self.width)
 
 
 @frozen

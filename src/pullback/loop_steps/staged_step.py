@@ -294,7 +294,7 @@ def record_of(work: Any, ident: int) -> Any:
     """A record of a step, be it with its values or without."""
     found = work.tape.records[ident]
     if found is None:
-        found = next(filter(None, (chain.entries.record_of(ident) for chain in work.governor.chains)))
+        found = next(filter(None, (chain.recipes.record_of(ident) for chain in work.governor.chains)))
     return found
 
 

@@ -56,7 +56,7 @@ class StagedSteps:
     """What the last staged step has returned, of the kind that entered it."""
     last: Known | None = field(default=None, init=False)
     """What it has done."""
-    entry: Any = field(default=None, init=False)
+    entered: Any = field(default=None, init=False)
     """What kind of values entered it, with the stages that are known for these."""
     kinds: list[Any] = field(factory=list, init=False)
     """The types of the leaves of the state then."""
@@ -76,7 +76,7 @@ class StagedSteps:
         """Whether step ``k`` is recorded here: not step 0, which tells what is captured."""
         if k < self.first or TRAPPED.get() or not errors_are_ordinary():
             return False
-        return self.entry is None or not self.entry[0].over
+        return self.entered is None or not self.entered[0].over
 
     def begins(self, state: list[Any]) -> bool:
         """Whether step 0 is recorded here: where stages of such steps are known from calls before, no re-run is
@@ -85,31 +85,31 @@ class StagedSteps:
         steps = self.steps
         if self.shelf.new or steps.verifier.compares_tapes or steps.lifetimes is not None or steps.nest is not None:
             return False
-        entry = self._entry(state, None if steps.xs is None else steps.row(0))
-        if TRAPPED.get() or not errors_are_ordinary() or entry[0].n_begun_otherwise >= MOST_TRIES:
+        entered = self._entered(state, None if steps.xs is None else steps.row(0))
+        if TRAPPED.get() or not errors_are_ordinary() or entered[0].n_begun_otherwise >= MOST_TRIES:
             return False
-        if entry[0].stages:
-            self.entry = entry
-        return bool(entry[0].stages)
+        if entered[0].stages:
+            self.entered = entered
+        return bool(entered[0].stages)
 
     def advances(self, k: int) -> bool:
         """Whether a stage advances step ``k``: never by itself, since the body on plain arrays is as fast; where stages
         were asked for, those that work in buffers. Or whether one is to be learned from it ``early``."""
         if self.early:
-            self.early = k < EARLY and self.takes(k) and not (self.entry and self.entry[0].stages)
+            self.early = k < EARLY and self.takes(k) and not (self.entered and self.entered[0].stages)
         if self.most_bytes < inf:
             return self.early
-        if self.entry is None:  # what enters is not known yet: with kernels it is worth a look
+        if self.entered is None:  # what enters is not known yet: with kernels it is worth a look
             return self.shelf.backend is not None and not self.shelf.new and self.takes(k)
-        return any(stage.advance.works_in_place for stage in self.entry[0].stages) and self.takes(k)
+        return any(stage.advance.works_in_place for stage in self.entered[0].stages) and self.takes(k)
 
     def recorded(self, k: int, state: list[Any], *, keeps: bool = True) -> tuple[Any, list[Any]]:
         """Step ``k``: what was recorded, and the state after it. Unless the caller ``keeps`` it, None may stand for
         what was recorded."""
         row = None if self.steps.xs is None else self.steps.row(k)
         if state is not self.state and k and not self.enters_again(state, row):
-            self.entry = self._entry(state, row)
-        variants, results, x_results = self.entry
+            self.entered = self._entered(state, row)
+        variants, results, x_results = self.entered
         if self.run is None or self.run[0].tape.thread != get_ident():
             self.run = self._new_run(k)
         (run, within), self.run = self.run, None
@@ -136,7 +136,7 @@ class StagedSteps:
             run.end(whole=whole)
         return done
 
-    def _entry(self, state: list[Any], row: Any) -> Any:
+    def _entered(self, state: list[Any], row: Any) -> Any:
         results = [entering(leaf) if carries_derivative(leaf) else None for leaf in state]
         active = self.steps.x_active if row else ()
         x_results = [entering(leaf) if wanted else None for leaf, wanted in zip(row or (), active, strict=True)]
@@ -146,9 +146,9 @@ class StagedSteps:
 
     def enters_again(self, state: list[Any], row: Any) -> bool:
         """Whether the leaves are of the kinds that entered last."""
-        if self.entry is None:
+        if self.entered is None:
             return False
-        _, results, x_results = self.entry
+        _, results, x_results = self.entered
         kinds = self.kinds
         if not all(result is None or enters_as(result, x) for result, x in zip(x_results, row or (), strict=True)):
             return False
@@ -241,7 +241,7 @@ class StagedSteps:
     def work_of(self, known: Any) -> tuple[Stage, Workspace]:
         found = self.works.get(known)
         if found is None:
-            [stage] = [stage for stage in self.entry[0].stages if stage.known is known]
+            [stage] = [stage for stage in self.entered[0].stages if stage.known is known]
             found = self.works[known] = stage, Workspace(self.steps, self.threads, self.arrays)
         return found
 
@@ -249,7 +249,7 @@ class StagedSteps:
         self, k: int, state: list[Any], run: ShadowRun, new: list[Any], ys: list[Any]
     ) -> tuple[StepTape, list[Any]]:
         """The step as an ordinary one, from which a stage may be made."""
-        variants, results, x_results = self.entry
+        variants, results, x_results = self.entered
         tape = run.eager.tape
         assert tape is not None  # an eager run has one
         if not run.surrendered:

@@ -38,7 +38,7 @@ FEW = 6
 class Going:
     """What has been asked of the steps that go straight on, and need not be asked again while it holds."""
 
-    entry: Any
+    entered: Any
     run: Any
     known: list[Known]
     """The list of operations that they do, before the others."""
@@ -52,7 +52,7 @@ class Going:
     def holds(self, staged: StagedSteps, state: list[Any]) -> bool:
         """Whether it still does, for steps from ``state`` on."""
         if (
-            staged.entry is not self.entry
+            staged.entered is not self.entered
             or staged.run is None
             or staged.run[0] is not self.run
             or self.run.following is not self.known[0]
@@ -75,14 +75,14 @@ def _going(staged: StagedSteps, k: int, state: list[Any]) -> Going | None:
         return None
     if state is not staged.state and not staged.enters_again(state, steps.row(k)):
         return None
-    variants, results, x_results = staged.entry
+    variants, results, x_results = staged.entered
     run = staged.run[0]
     known = run.following
     if known is None or known.stops or None in results:
         return None
     others = [stage.known for stage in variants.stages if stage.known is not known]
     rows = [result for result in x_results if result is not None]
-    return Going(staged.entry, run, [known, *others], results, rows, error_state())
+    return Going(staged.entered, run, [known, *others], results, rows, error_state())
 
 
 def straight(

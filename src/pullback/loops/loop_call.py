@@ -249,7 +249,7 @@ class LoopCall:
         if not record.ids and not record.collective:
             record.release()
             return results
-        entry = (LOOP.opcode, tuple(record.ids), record, site_here())
+        on_tape = (LOOP.opcode, tuple(record.ids), record, site_here())
         if tape.mode == REPLAYABLE and tape.governor.replays:
             handles = [h for h in (*leaves, *(xs or ())) if active_id(h, tape) is not None]
             values = [h._value for h in handles] + [captured[i] for i in record.known]
@@ -258,9 +258,9 @@ class LoopCall:
             closure = [handle for handle in frozen if handle._tape is tape and active_id(handle, tape) is not None]
             run = partial(self._record, tape=tape)
             again = rerun_of(record, run, leaves, xs, closure, digests(results), self.verify)
-            tape.governor.before_record(entry, [*handles, *map(Ident, record.known)], values, {}, again)
+            tape.governor.before_record(on_tape, [*handles, *map(Ident, record.known)], values, {}, again)
         ident = len(tape.records)
-        tape.records.append(entry)
+        tape.records.append(on_tape)
         return [
             component(tape, ident, k, twin_of(leaf) if k < len(leaves) else leaf, len(results))
             if carries_derivative(leaf)

@@ -1,7 +1,7 @@
 """Loop functions: ``scan``, ``fori_loop``, ``while_loop``. A loop is one operation of the program around it.
 
-The body is called again where a policy recomputes, so its closure is frozen at entry, random generators are put back,
-and every state that a re-run reaches again is compared with the first run's.
+The body is called again where a policy recomputes, so its closure is frozen when the loop begins, random generators are
+put back, and every state that a re-run reaches again is compared with the first run's.
 """
 
 from collections.abc import Callable

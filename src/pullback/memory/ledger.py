@@ -122,9 +122,9 @@ class Ledger:
     def hold(self, items: Iterable[Item]) -> None:
         """Book buffers; what is booked already gets one holder more."""
         for key, nbytes, reason in items:
-            entry = self.held.get(key)
-            if entry is not None:
-                entry[0] += 1
+            booked = self.held.get(key)
+            if booked is not None:
+                booked[0] += 1
                 continue
             self.held[key] = [1, nbytes, reason]
             self.now[reason] = self.now.get(reason, 0) + nbytes
@@ -175,14 +175,14 @@ class Ledger:
         """One holder fewer for each buffer; the last one takes its bytes off. What is not held is passed over: an
         interrupt may have come while it was booked."""
         for key, _, _ in items:
-            entry = self.held.get(key)
-            if entry is None:
+            booked = self.held.get(key)
+            if booked is None:
                 continue
-            entry[0] -= 1
-            if entry[0] == 0:
+            booked[0] -= 1
+            if booked[0] == 0:
                 del self.held[key]
-                self.now[entry[2]] -= entry[1]
-                self.total -= entry[1]
+                self.now[booked[2]] -= booked[1]
+                self.total -= booked[1]
 
     def returns_to(self, run: Any, agreement: Any = None, told: Callable[[], str] = str) -> None:
         """The reverse of a loop begins: it lends no more. Where ranks have agreed on its schedule by an ``agreement``,

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-MOST_ENTRIES: Final = 2**18
-"""The most entries of a table, 4 bytes each when it is done, 12 while it is made."""
+MOST_CELLS: Final = 2**18
+"""The most cells of a table, 4 bytes each when it is done, 12 while it is made."""
 MOST_WORK: Final = 2**28
 """Candidates looked at for a table: a few seconds at most."""
 INFINITE: Final = 2**60
@@ -26,7 +26,7 @@ NO_ROOM: Final = -1
 
 def longest(units: int) -> int:
     """The most steps for which a table with ``units`` units of room is made."""
-    return max(1, min(MOST_ENTRIES // (units + 1), MOST_WORK // ((units + 1) * (2 * reach(units) + 1))))
+    return max(1, min(MOST_CELLS // (units + 1), MOST_WORK // ((units + 1) * (2 * reach(units) + 1))))
 
 
 def reach(units: int) -> int:

@@ -12,8 +12,8 @@ FEWEST: Final = 3
 
 
 class Stretch(NamedTuple):
-    """A repetition: from ``start`` on, ``n_steps`` times the same ``period`` entries; it could as well begin up to
-    ``slack`` entries later."""
+    """A repetition: from ``start`` on, ``n_steps`` times the same ``period`` items; it could as well begin up to
+    ``slack`` items later."""
 
     start: int
     period: int
@@ -22,14 +22,14 @@ class Stretch(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """The first entry behind it."""
+        """The first item behind it."""
         return self.start + self.period * self.n_steps
 
 
-def repeated_stretches(entries: Sequence[Any]) -> list[Stretch]:
+def repeated_stretches(items: Sequence[Any]) -> list[Stretch]:
     """The stretches that cover most, none of which touch each other, in order."""
     numbers: dict[Any, int] = {}
-    row = np.array([numbers.setdefault(entry, len(numbers)) for entry in entries], np.intp)
+    row = np.array([numbers.setdefault(item, len(numbers)) for item in items], np.intp)
     found = [
         stretch for period in range(1, min(LONGEST, len(row) // FEWEST) + 1) for stretch in _of_period(row, period)
     ]
@@ -45,7 +45,7 @@ def repeated_stretches(entries: Sequence[Any]) -> list[Stretch]:
 
 
 def _of_period(row: Any, period: int) -> list[Stretch]:
-    """Where each entry is the one ``period`` before, long enough."""
+    """Where each item is the one ``period`` before, long enough."""
     same = np.concatenate([[False], row[period:] == row[:-period], [False]])
     edges = np.flatnonzero(np.diff(same.astype(np.int8)))
     found = []

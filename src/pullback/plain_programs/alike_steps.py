@@ -166,7 +166,7 @@ class AlikeSteps:
         alike, chain = self.alike, self.chain
         if alike is not None:
             env = alike.values(self.at, self.state)
-            chain.replayer = Replayer(chain.entries, chain.needs, env, self.at, chain.staged)
+            chain.replayer = Replayer(chain.recipes, chain.needs, env, self.at, chain.staged)
             self.alike, self.state = None, ()
 
     def _hand_back(self) -> None:

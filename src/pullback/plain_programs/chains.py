@@ -8,8 +8,8 @@ from pullback.plain_programs.gauges import gauge_of
 from pullback.plain_programs.plain_chain import PlainChain
 from pullback.plain_programs.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
-from pullback.replay.followed_steps import FollowedEntries
-from pullback.replay.step_entries import StepEntries
+from pullback.replay.followed_steps import FollowedRecipes
+from pullback.replay.step_recipes import StepRecipes
 from pullback.words.errors import PolicyError
 
 PROGRAM = "the program"
@@ -62,10 +62,10 @@ def _of_steps(
 
         chain: Any = KeptSteps.under(keeps, snapshots=WatchedSnapshots(store, keeps=keeps), **parts)
     else:
-        snapshots, entries = PlainSnapshots(store), StepEntries(calls=calls)
+        snapshots, recipes = PlainSnapshots(store), StepRecipes(calls=calls)
         if governor.marked and calls is None and name != PROGRAM:
-            entries = governor.following = FollowedEntries(tape=governor.tape, reads=snapshots)
-        chain = PlainChain(snapshots=snapshots, entries=entries, staging=staging_in_force(how[1]), **parts)
+            recipes = governor.following = FollowedRecipes(tape=governor.tape, reads=snapshots)
+        chain = PlainChain(snapshots=snapshots, recipes=recipes, staging=staging_in_force(how[1]), **parts)
     if gauge is not None:
         gauge.chain = chain
         governor.gauges.append(gauge)

@@ -11,7 +11,7 @@ from pullback.choosing.agreement import agreed, least
 from pullback.memory.ledger import record_items, value_items
 from pullback.memory.working_bytes import BESIDE, RECORD_BYTES, Lifetimes, parts_of_keys
 from pullback.plain_programs.plain_snapshots import INITIAL
-from pullback.replay.step_entries import OPERAND_BYTES, OPERANDS_BYTES, SLOT_BYTES, STEP_BYTES
+from pullback.replay.step_recipes import OPERAND_BYTES, OPERANDS_BYTES, SLOT_BYTES, STEP_BYTES
 from pullback.rules.forms import FORMS
 from pullback.scheduling.actions import MEMORY
 from pullback.words.errors import BudgetError
@@ -34,7 +34,7 @@ def waits(chain: Any, k: int) -> bool:
     """Whether the first ``k`` steps do not tell yet what the next ones will be like."""
     if k < N_FIRST:
         return k == 0 or chain.policy.needs_sizes or agrees(chain) or _holds_little(chain)
-    patterns, governor = chain.entries.patterns, chain.tape.governor
+    patterns, governor = chain.recipes.patterns, chain.tape.governor
     if governor.unmarked is not chain or k >= MOST_FIRST or patterns[k - 1] is patterns[k - 2]:
         return False
     items = record_items(chain.tape.records[chain.cuts[0] :])
@@ -57,7 +57,7 @@ def look_again(chain: Any, step: int) -> None:
     """Tell the schedule where ``step``, which has just ended, is larger than all before it."""
     if step >= chain.books[1]:
         _leave_to_books(chain, step)
-    pattern = id(chain.entries.patterns[step])
+    pattern = id(chain.recipes.patterns[step])
     if pattern in chain.seen or step <= chain.drawn_at:
         return
     if chain.tape.governor.unmarked is not chain and (agrees(chain) or not chain.policy.counts_states):
@@ -84,7 +84,7 @@ def _leave_to_books(chain: Any, step: int) -> None:
     if chain.n is not None or policy is None or policy.room is None:
         return
     least = policy.least(None, **chain.sizes) + told
-    books = min((chain.entries.nbytes + BOOK_BYTES * step * 2 // 3) * 9 // 8, policy.max_bytes - least)
+    books = min((chain.recipes.nbytes + BOOK_BYTES * step * 2 // 3) * 9 // 8, policy.max_bytes - least)
     if books > told:
         chain.books, chain.freed = (books, chain.books[1]), chain.freed + told - books
         _tell_larger(chain)
@@ -212,11 +212,11 @@ def _constant(chain: Any, newest: int) -> set[int]:
     goes from place to place, as the newest two states of a leapfrog do, and others will come in its stead."""
     if not newest:
         return set()
-    entries, first, places = chain.entries, chain.cuts[0], [dict[int, set[Any]](), dict[int, set[Any]]()]
+    recipes, first, places = chain.recipes, chain.cuts[0], [dict[int, set[Any]](), dict[int, set[Any]]()]
     for step, read in zip((0, newest), places, strict=True):
-        for place, entry in enumerate(entries.patterns[step].entries):
-            for k, a in enumerate(entry.arguments if entry is not None else ()):
-                ident = entries.ident(a, chain.cuts[step]) if type(a) is int else first
+        for place, recipe in enumerate(recipes.patterns[step].recipes):
+            for k, a in enumerate(recipe.arguments if recipe is not None else ()):
+                ident = recipes.ident(a, chain.cuts[step]) if type(a) is int else first
                 if ident < first:
                     read.setdefault(ident, set()).add((place, k))
     return {ident for ident, found in places[1].items() if found == places[0].get(ident)}
@@ -242,7 +242,7 @@ def _books_to_come(chain: Any, newest: int) -> int:
     """What Python takes for the books of many steps, where their number is known: for each as for the newest."""
     if chain.n is None or not chain.policy.counts_bytes:
         return 0
-    cuts, others = chain.cuts, chain.entries.others
+    cuts, others = chain.cuts, chain.recipes.others
     stop = cuts[newest + 1] if newest + 1 < len(cuts) else len(chain.tape.records)
     own = others[newest] if newest < len(others) else None
     operands = 0 if own is None else OPERANDS_BYTES + OPERAND_BYTES * (len(own) - 1)

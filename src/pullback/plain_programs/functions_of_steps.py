@@ -17,15 +17,15 @@ FEWEST = 24
 
 def functions_of(chain: Any) -> Any:
     """The functions of the steps of a chain that repeat; None where there cannot be any."""
-    calls, fewest = chain.entries.calls, FEWEST if chain.staging == "auto" else 2
+    calls, fewest = chain.recipes.calls, FEWEST if chain.staging == "auto" else 2
     if calls is not None and calls.n >= fewest:
         fewest = 1
-    if chain.staging == "off" or chain.tape.collective or len(chain.entries.patterns) < fewest:
+    if chain.staging == "off" or chain.tape.collective or len(chain.recipes.patterns) < fewest:
         return None
     # What generates functions takes a third of the import, and few programs have such steps.
     from pullback.staged_replay.staged_patterns import staged_patterns  # noqa: PLC0415
 
-    made = staged_patterns(chain.tape, chain.entries, chain.needs, chain.staging, fewest, chain.works, chain.threads)
+    made = staged_patterns(chain.tape, chain.recipes, chain.needs, chain.staging, fewest, chain.works, chain.threads)
     if made is not None:
         made.hands_over = bool(chain.policy.tiers)
     return made

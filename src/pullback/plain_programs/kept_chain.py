@@ -30,7 +30,7 @@ from pullback.recording.recorder import form_of
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
 from pullback.replay.kept_replayer import Order, bits_of, pull_kept, put_whole
-from pullback.replay.step_entries import Calls, StepEntries
+from pullback.replay.step_recipes import Calls, StepRecipes
 from pullback.rules.rule_names import positions
 from pullback.words.specs import buffer_of
 
@@ -55,7 +55,7 @@ class KeptChain:
     """Whether another reverse pass may come: then nothing is let go of in one."""
     verifies: bool = True
     """Whether what is computed again is compared, by digest, with what the pullbacks would have read."""
-    entries: StepEntries = field(factory=StepEntries)
+    recipes: StepRecipes = field(factory=StepRecipes)
     kept: dict[Any, Any] = field(factory=dict)
     """The values that are kept, or where they are, by id. What is no value of the tape, a residual or one of several
     outputs that a record holds, by (id, name)."""
@@ -91,12 +91,12 @@ class KeptChain:
         cls, keep: Keep, tape: Tape, ledger: Ledger, repeatable: bool, calls: Calls | None, *, verifies: bool
     ) -> "KeptChain":
         """The chain of steps of which ``keep`` decides."""
-        return cls(tape, decisions_of(keep, ledger), repeatable, verifies=verifies, entries=StepEntries(calls=calls))
+        return cls(tape, decisions_of(keep, ledger), repeatable, verifies=verifies, recipes=StepRecipes(calls=calls))
 
     @property
     def cuts(self) -> Sequence[int]:
         """The first record of each step; behind the last, where the chain ends."""
-        return self.entries.cuts
+        return self.recipes.cuts
 
     @property
     def snapshots(self) -> "KeptChain":
@@ -118,13 +118,13 @@ class KeptChain:
     # The user's run.
     def begin(self) -> None:
         """Step 0 starts at the next record."""
-        self.entries.begin(len(self.tape.records))
+        self.recipes.begin(len(self.tape.records))
 
     def cut(self) -> None:
         """The step under way has ended and another begins."""
         self._strip()
-        step = len(self.entries.patterns)
-        self.entries.cut(len(self.tape.records))
+        step = len(self.recipes.patterns)
+        self.recipes.cut(len(self.tape.records))
         self.ledger.n_forward += self.counts
         self.settle(step)
 
@@ -139,7 +139,7 @@ class KeptChain:
         if ident in self.kept or value is None:
             return
         if not self._runs_again(ident):
-            self._hold(ident, value, operand, "snapshot" if ident < self.entries.start else "saved")
+            self._hold(ident, value, operand, "snapshot" if ident < self.recipes.start else "saved")
             return
         known = self._known(ident, value)
         how = known.how or self.decisions.decide(known)
@@ -148,54 +148,54 @@ class KeptChain:
 
     def _runs_again(self, ident: int) -> bool:
         """Whether a value is of this step, and what made it can be executed again: no rule decides of others."""
-        entry = self._entry(ident)
-        return entry is not None and not (entry.skeleton[0] == COMPONENT.opcode and self._has_no_entry(entry))
+        recipe = self._recipe(ident)
+        return recipe is not None and not (recipe.skeleton[0] == COMPONENT.opcode and self._has_no_recipe(recipe))
 
-    def _entry(self, ident: int) -> Any:
+    def _recipe(self, ident: int) -> Any:
         """What executes a record of the step under way again; None of one that holds what it needs."""
-        place, opened = ident - self.entries.start, self.entries.open
-        entry = opened[place] if 0 <= place < len(opened) else None
-        return None if entry is None or entry.whole else entry
+        place, opened = ident - self.recipes.start, self.recipes.open
+        recipe = opened[place] if 0 <= place < len(opened) else None
+        return None if recipe is None or recipe.whole else recipe
 
-    def _has_no_entry(self, entry: Any) -> bool:
+    def _has_no_recipe(self, recipe: Any) -> bool:
         """Whether what this is a component of cannot be executed again."""
-        [parent] = entry.ids()
-        return self._entry(self.entries.ident(parent, self.entries.start)) is None
+        [parent] = recipe.ids()
+        return self._recipe(self.recipes.ident(parent, self.recipes.start)) is None
 
     def _known(self, ident: int, value: Any) -> Value:
         """What is known of a value of this step, which is one with its views."""
         root = self._root(ident)
         found = self.values.get(root)
         if found is None:
-            entry = self.entries.open[root - self.entries.start]
-            while entry is not None and entry.skeleton[0] == COMPONENT.opcode and not self._has_no_entry(entry):
-                entry = self.entries.open[entry.ids()[0]]
-            name = "" if entry is None else entry.form.primitive.name.removeprefix(OPERATOR)
+            recipe = self.recipes.open[root - self.recipes.start]
+            while recipe is not None and recipe.skeleton[0] == COMPONENT.opcode and not self._has_no_recipe(recipe):
+                recipe = self.recipes.open[recipe.ids()[0]]
+            name = "" if recipe is None else recipe.form.primitive.name.removeprefix(OPERATOR)
             plain = plain_value(value)
             buffer = buffer_of(plain) if isinstance(plain, np.ndarray) else plain
             nbytes = getattr(buffer, "nbytes", 0)
-            shape, dtype, site = np.shape(plain), getattr(plain, "dtype", None), entry.skeleton[-1] if entry else -1
+            shape, dtype, site = np.shape(plain), getattr(plain, "dtype", None), recipe.skeleton[-1] if recipe else -1
             found = self.values[root] = Value(name, shape=shape, dtype=dtype, nbytes=nbytes, site=site)
         return found
 
     def _root(self, ident: int) -> int:
         """What of this step a value of it looks at, or the value itself."""
         root = self.base.get(ident, ident)
-        return ident if root < self.entries.start else root
+        return ident if root < self.recipes.start else root
 
     def met(self, ident: int, record: tuple[Any, ...], operands: Any, values: Any) -> None:
-        """A record is about to be appended, whose entry is there: the one before it lets go of what it holds."""
+        """A record is about to be appended, whose recipe is there: the one before it lets go of what it holds."""
         self._strip()
-        form, entry = form_of(record), self.entries.open[-1]
-        assert entry is not None  # it has just been made
-        if entry.whole:
+        form, recipe = form_of(record), self.recipes.open[-1]
+        assert recipe is not None  # it has just been made
+        if recipe.whole:
             return
         self.last = ident
-        ids = self._ids(entry)
+        ids = self._ids(recipe)
         if form.primitive.view and ids[0] is not None:
             self.base[ident] = self.base.get(ids[0], ids[0])
         if form.primitive.name == MARK and form.primitive.operands == OPERANDS:
-            marked = ident if ids[0] is None or ids[0] < self.entries.start else ids[0]
+            marked = ident if ids[0] is None or ids[0] < self.recipes.start else ids[0]
             self._label(marked, values[0], operands[0], record[-3][0])
         for name, saved in zip(form.saved, form.saved_values(record), strict=True):
             told, places = f"{form.name}.{name}", positions(form.primitive, name, len(ids))
@@ -208,9 +208,9 @@ class KeptChain:
             elif not places:
                 self._residual(ident, name, saved, told)
 
-    def _ids(self, entry: Any) -> list[int | None]:
-        start = self.entries.start
-        return [self.entries.ident(a, start) if type(a) is int else None for a in entry.arguments]
+    def _ids(self, recipe: Any) -> list[int | None]:
+        start = self.recipes.start
+        return [self.recipes.ident(a, start) if type(a) is int else None for a in recipe.arguments]
 
     def _label(self, ident: int, value: Any, operand: Any, label: str) -> None:
         self.decisions.labels.add(label)
@@ -222,7 +222,7 @@ class KeptChain:
         """A function of several primitives has returned a value."""
         root = root_of(handle)  # to derive a stale view again would be a record that save-all has elsewhere
         shown = handle if self.base.get(handle._id, handle._id) == root._id else root
-        if shown._id >= self.entries.start:
+        if shown._id >= self.recipes.start:
             known = self._known(shown._id, shown._value)
             known.functions += (name,)
             if known.saved_as:
@@ -235,7 +235,7 @@ class KeptChain:
         plain = plain_value(value)
         if isinstance(plain, np.ndarray):
             self.sizes[self.base.get(ident, ident)] = buffer_of(plain).nbytes
-        if ident < self.entries.start:
+        if ident < self.recipes.start:
             return
         known = self._known(ident, value)
         self.decisions.makers |= {known.made_by, *known.functions} - {""}
@@ -331,7 +331,7 @@ class KeptChain:
     def settle(self, step: int) -> None:
         """A step is over: what is kept of it and not needed goes, and it is told what the rules have done."""
         self._strip()
-        told, order = self.decisions, Order(self.entries, step, self.kept)
+        told, order = self.decisions, Order(self.recipes, step, self.kept)
         held: dict[int, int] = {}
         for key in self.fresh:
             if key in self.kept and key not in order.read:

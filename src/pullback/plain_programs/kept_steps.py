@@ -2,7 +2,7 @@
 
 The user's run is watched by a :class:`~pullback.plain_programs.kept_chain.KeptChain` for the step under way. When a
 step is over one record stands on the tape in the place of all its records, and holds what is kept; so what goes by the
-records of a step goes by that one. A step that is recorded once more, from its entries, keeps what the first step of
+records of a step goes by that one. A step that is recorded once more, from its recipes, keeps what the first step of
 its kind did."""
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ from pullback.plain_programs.plain_snapshots import PlainSnapshots
 from pullback.recording.handles import Handle, freeze, plain_value
 from pullback.replay.kept_replayer import bits_of, held_key, pull_kept, put_whole
 from pullback.replay.replayer import Replayer
-from pullback.replay.step_entries import AROUND, Entry, Pattern
+from pullback.replay.step_recipes import AROUND, Pattern, Recipe
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form, new_form
 from pullback.rules.rule_names import positions
 from pullback.scheduling.actions import Advance
 
-REASONS: Final = (("kept", "saved"), ("entry", "snapshot"), ("residual", "residual"))
+REASONS: Final = (("kept", "saved"), ("entering", "snapshot"), ("residual", "residual"))
 ALL: Final = 1 << 62
 """A number above every id."""
 
@@ -72,7 +72,7 @@ class KeptSteps(PlainChain):
     keeps: Any = None
     """The :class:`KeptChain` of the step under way, or of the one that is reversed."""
     plans: dict[Pattern | int, Mapping[Any, str]] = field(factory=dict)
-    """What is kept of steps by what they do: its key as entries have ids, and the tier."""
+    """What is kept of steps by what they do: its key as recipes have ids, and the tier."""
     settled: int = 0
     """The number of steps that are over, and hold what is kept."""
     far: dict[int, list[Far]] = field(factory=dict)
@@ -83,9 +83,9 @@ class KeptSteps(PlainChain):
 
     @classmethod
     def under(cls, keeps: KeptChain, **parts: Any) -> "KeptSteps":
-        """The chain with the parts of a :class:`PlainChain`; what ``keeps`` goes by the same entries."""
+        """The chain with the parts of a :class:`PlainChain`; what ``keeps`` goes by the same recipes."""
         made = cls(keeps=keeps, **parts)
-        keeps.entries, keeps.verifies = made.entries, made.verifies
+        keeps.recipes, keeps.verifies = made.recipes, made.verifies
         return made
 
     # The user's run.
@@ -111,15 +111,15 @@ class KeptSteps(PlainChain):
 
     def _settle(self) -> None:
         """What is kept of the step that is over goes into one record."""
-        keeps, entries = self.keeps, self.entries
-        while self.settled < len(entries.patterns):
+        keeps, recipes = self.keeps, self.recipes
+        while self.settled < len(recipes.patterns):
             step, self.settled = self.settled, self.settled + 1
             keeps.settle(step)
             kept, digests, hows = keeps.taken()
             hows |= {key: value.tier for key, value in kept.items() if type(value) is Far}
-            floor, start = entries.floor(step), entries.cuts[step]
+            floor, start = recipes.floor(step), recipes.cuts[step]
             plan = {_coded(key, floor, start): hows.get(key, "") for key in kept}
-            if self.plans.setdefault(entries.patterns[step], plan) != plan:
+            if self.plans.setdefault(recipes.patterns[step], plan) != plan:
                 self.plans[step] = plan  # a rule has told its labels from those of the others
             if keeps.stores or self.ended:
                 self.put(step, {key: self.stored(value, hows.get(key, "")) for key, value in kept.items()}, digests)
@@ -127,7 +127,7 @@ class KeptSteps(PlainChain):
     def plan_of(self, step: int) -> Mapping[Any, str]:
         """What is kept of a step, as its pattern has it or as it has it alone."""
         plan = self.plans.get(step)
-        return self.plans[self.entries.patterns[step]] if plan is None else plan
+        return self.plans[self.recipes.patterns[step]] if plan is None else plan
 
     def stored(self, value: Any, tier: str) -> Any:
         """A kept value, or where it is: in a tier that has a name."""
@@ -144,7 +144,7 @@ class KeptSteps(PlainChain):
         for key, value in kept.items():
             parts[2 if type(key) is tuple else 1 if key < start else 0][key] = value
         contents = Contents(tuple(map(tuple, parts)), digests)
-        site = next((entry.skeleton[-1] for entry in self.entries.patterns[step].entries if entry is not None), -1)
+        site = next((recipe.skeleton[-1] for recipe in self.recipes.patterns[step].recipes if recipe is not None), -1)
         records[free] = (KEPT.opcode, *(tuple(part.values()) for part in parts), contents, site)
         far = [value for value in kept.values() if type(value) is Far]
         if far:
@@ -152,7 +152,7 @@ class KeptSteps(PlainChain):
 
     def needed_by(self, needed: Any, lifetimes: Any) -> Any:
         """What the steps need while they run: of a step all is made again at worst, beside cotangents of all."""
-        cuts, skeletons = self.cuts, [entry.skeleton for p in self.entries.patterns for entry in p.entries if entry]
+        cuts, skeletons = self.cuts, [recipe.skeleton for p in self.recipes.patterns for recipe in p.recipes if recipe]
         within = [
             [nbytes for ident, nbytes in lifetimes.sizes.items() if start <= ident < stop]
             for start, stop in zip(cuts, (*cuts[1:], ALL), strict=True)
@@ -163,7 +163,7 @@ class KeptSteps(PlainChain):
     # The actions.
     def replaying(self, values: dict[int, Any], step: int) -> Replayer:
         """What executes the steps from ``step`` on again."""
-        return KeepingReplayer(self.entries, self.needs, values, step, steps=self)
+        return KeepingReplayer(self.recipes, self.needs, values, step, steps=self)
 
     def reverse(self, step: int) -> None:
         """Pull back through the step of which something is kept."""
@@ -214,7 +214,7 @@ class KeptSteps(PlainChain):
         """Put every record back with the values it holds."""
         self.whole = True
         if self.schedule is None:  # the first steps hold what is kept, and no plan has been made
-            self.entries.cut(len(self.tape.records))
+            self.recipes.cut(len(self.tape.records))
             self.keeps.stores = True
             self._settle()
             for step in range(self.settled):
@@ -241,27 +241,27 @@ class KeepingReplayer(Replayer):
     """The digests of what the pullbacks would read besides."""
 
     def run(self, step: int, records: list[Any] | None) -> None:
-        """Execute the entries of a step."""
+        """Execute the recipes of a step."""
         if records is None:
             super().run(step, None)
             return
-        entries, start = self.entries, self.entries.cuts[step]
+        recipes, start = self.recipes, self.recipes.cuts[step]
         plan = self.steps.plan_of(step).items()
-        self.plan, self.taken, self.found = {_decoded(key, entries, start): how for key, how in plan}, {}, {}
+        self.plan, self.taken, self.found = {_decoded(key, recipes, start): how for key, how in plan}, {}, {}
         super().run(step, records)
         self.steps.put(step, self.taken, self.found)
         self.plan = None
 
-    def _again(self, ident: int, entry: Entry, arguments: list[Any]) -> None:
+    def _again(self, ident: int, recipe: Recipe, arguments: list[Any]) -> None:
         self._take(arguments)  # before a write may reach them
-        super()._again(ident, entry, arguments)
+        super()._again(ident, recipe, arguments)
         self._take((ident,))
 
-    def _record(self, ident: int, entry: Entry, arguments: list[Any]) -> Any:
-        if self.plan is None or entry.whole:
-            return super()._record(ident, entry, arguments)
+    def _record(self, ident: int, recipe: Recipe, arguments: list[Any]) -> Any:
+        if self.plan is None or recipe.whole:
+            return super()._record(ident, recipe, arguments)
         self._take(arguments)
-        form = entry.form
+        form = recipe.form
         for name in form.saved:
             places = positions(form.primitive, name, len(arguments))
             key = held_key(form.primitive, name, ident)
@@ -270,7 +270,7 @@ class KeepingReplayer(Replayer):
             elif key == ident:
                 self._look([ident])
             elif key in self.plan:
-                self.taken[key] = self._saved(name, ident, entry, arguments)
+                self.taken[key] = self._saved(name, ident, recipe, arguments)
         return None
 
     def _take(self, idents: Sequence[Any]) -> None:
@@ -292,11 +292,11 @@ class KeepingReplayer(Replayer):
 
 
 def _coded(key: Any, floor: int, start: int) -> Any:
-    """A key as steps of one kind have it in common: ids count from the step where those of its entries do."""
+    """A key as steps of one kind have it in common: ids count from the step where those of its recipes do."""
     if type(key) is tuple:
         return key[0] - start, key[1]
     return key - start if key >= floor else key - AROUND
 
 
-def _decoded(key: Any, entries: Any, start: int) -> Any:
-    return (key[0] + start, key[1]) if type(key) is tuple else entries.ident(key, start)
+def _decoded(key: Any, recipes: Any, start: int) -> Any:
+    return (key[0] + start, key[1]) if type(key) is tuple else recipes.ident(key, start)

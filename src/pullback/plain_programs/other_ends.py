@@ -36,7 +36,7 @@ def hold_whole(chain: Any) -> None:
         first = max((k for k in chain.store.of("state") if k <= dropped[0]), default=0)
         start = chain.store.found("state", first) or chain.snapshots.initial
         assert start is not None  # every policy that drops a step keeps a state at or before it
-        replayer = Replayer(chain.entries, chain.needs, dict(start.values), first)
+        replayer = Replayer(chain.recipes, chain.needs, dict(start.values), first)
         for k in range(first, dropped[-1] + 1):
             replayer.run(k, chain.tape.records if k in dropped else None)
     chain.close(held=True)

@@ -18,7 +18,7 @@ from pullback.plain_programs.stored_tapes import drop_tape, get_tape, put_tape, 
 from pullback.recording.tape import Tape
 from pullback.replay.needs import Needs
 from pullback.replay.replayer import Replayer
-from pullback.replay.step_entries import StepEntries
+from pullback.replay.step_recipes import StepRecipes
 from pullback.scheduling.actions import Advance, Delete, EndForward, Record, Save, Transfer
 from pullback.scheduling.machine import Machine
 from pullback.words.errors import PolicyError, ScheduleError, say_where
@@ -35,7 +35,7 @@ class PlainChain:
     repeatable: bool
     """Whether another reverse pass may come: then the initial state is kept."""
     snapshots: PlainSnapshots
-    entries: StepEntries = field(factory=StepEntries)
+    recipes: StepRecipes = field(factory=StepRecipes)
     governing: Any = None  # the policy that knows of what is held beside snapshots and tapes
     sizes: dict[str, int] = field(factory=dict)
     schedule: Any = None  # until the first steps have told the sizes
@@ -83,12 +83,12 @@ class PlainChain:
     @property
     def cuts(self) -> Sequence[int]:
         """The first record of each step; behind the last, where the chain ends."""
-        return self.entries.cuts
+        return self.recipes.cuts
 
     # The user's run.
     def begin(self) -> None:
         """Step 0 starts at the next record."""
-        self.entries.begin(len(self.tape.records))
+        self.recipes.begin(len(self.tape.records))
         self.machine = Machine(self.n)
         will_draw(self)
         keep_initial(self)
@@ -96,8 +96,8 @@ class PlainChain:
 
     def cut(self) -> None:
         """The step under way has ended and another begins."""
-        k, records, entries, ledger = len(self.entries.cuts), self.tape.records, self.entries, self.store.ledger
-        alike = entries.cut(len(records))
+        k, records, recipes, ledger = len(self.recipes.cuts), self.tape.records, self.recipes, self.store.ledger
+        alike = recipes.cut(len(records))
         ledger.n_forward += 1
         pending = self.pending
         if (
@@ -107,11 +107,11 @@ class PlainChain:
             and self.n is not None
             and not (ledger.books or self.snapshots.due or self.schedule.larger)
         ):  # nothing is to be done at this cut, and nobody asks what the step holds
-            start, stop = entries.cuts[k - 1], entries.cuts[k]
+            start, stop = recipes.cuts[k - 1], recipes.cuts[k]
             records[start:stop] = [None] * (stop - start)
         else:
             proceed(self, k)
-        entries.follow()
+        recipes.follow()
 
     def proceed(self, k: int) -> None:
         """Carry out what the schedule wants at the cut before step ``k``, and first at those before, where it has only
@@ -187,10 +187,10 @@ class PlainChain:
             # schedule has let go of the step before, and one without records ends the chain
             n -= 1
         else:
-            self.entries.cut(len(self.tape.records))
+            self.recipes.cut(len(self.tape.records))
             self.ledger.n_forward += 1
             self.book(n - 1)
-        self.needs = Needs.of(self.entries)
+        self.needs = Needs.of(self.recipes)
         self.staged = functions_of(self)
         last = n - 1 if n in range(1, len(self.cuts)) and (n - 1) in self.work_items else None
         try:
@@ -209,7 +209,7 @@ class PlainChain:
             self.drop(last)
         self.snapshots.finish()
         self.n = n
-        self.ledger.books_of[id(self)] = self.entries.nbytes
+        self.ledger.books_of[id(self)] = self.recipes.nbytes
         lend(self)
 
     # The actions, on recorded steps.
@@ -305,7 +305,7 @@ class PlainChain:
 
     def replaying(self, values: dict[int, Any], step: int) -> Replayer:
         """What executes the steps from ``step`` on again."""
-        return Replayer(self.entries, self.needs, values, step, self.staged)
+        return Replayer(self.recipes, self.needs, values, step, self.staged)
 
     def needed_by(self, needed: Any, lifetimes: Any) -> Any:  # noqa: ARG002 - for those who keep some values
         """What the steps need while they run, as their handles have told."""
@@ -366,7 +366,7 @@ class PlainChain:
         try:
             run_back(self)
         except ScheduleError as error:
-            say_where(error, f"in the reverse pass of steps that begin at {self.entries.first_line()}, {self.policy!r}")
+            say_where(error, f"in the reverse pass of steps that begin at {self.recipes.first_line()}, {self.policy!r}")
             raise
         finally:
             self.snapshots.rests()

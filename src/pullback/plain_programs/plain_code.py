@@ -31,8 +31,8 @@ from pullback.recording.handles import Handle, freeze
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
-from pullback.replay.followed_steps import FollowedEntries
-from pullback.replay.step_entries import Calls
+from pullback.replay.followed_steps import FollowedRecipes
+from pullback.replay.step_recipes import Calls
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import warn_user
 from pullback.words.errors import PolicyError, PolicyWarning, PullbackError
@@ -52,7 +52,7 @@ class PlainCode(Governor):
     """The chain under way: a :class:`PlainChain`, or what keeps some values (``kept_chain``)."""
     unmarked: Any = None
     """That chain where it stands outside marked steps."""
-    following: FollowedEntries | None = None  # the entries of marked steps
+    following: FollowedRecipes | None = None  # the recipes of marked steps
     marked: bool = False  # from the first mark on: outside marked steps everything is held
     cuts_itself: bool = True  # not for a policy that must know the length: such a program is held whole
     cutter: Cutter | None = None
@@ -68,7 +68,7 @@ class PlainCode(Governor):
     unlooked_bytes: int = 0
     """What the program may still make before it becomes a chain."""
     constants: dict[int, Any] = field(factory=dict)
-    """The copies of plain arrays that entries hold, by ``id``."""
+    """The copies of plain arrays that recipes hold, by ``id``."""
     calls: Calls | None = None
     """What steps of a loop have in common, of which this trace is one."""
     works: dict[Any, Any] = field(factory=dict)
@@ -139,8 +139,8 @@ class PlainCode(Governor):
             and self.cutter.wants_cut(ident - chain.cuts[-1])
         ):
             chain.cut()
-        entries, snapshots = chain.entries, chain.snapshots
-        cut, start, near = snapshots.reads_from, entries.start, entries.near
+        recipes, snapshots = chain.recipes, chain.snapshots
+        cut, start, near = snapshots.reads_from, recipes.start, recipes.near
         rewritten = operands[0] if record[0] in WRITE_OPCODES else None  # it was read before, and is another by now
         arguments: list[Any] = []
         for operand, value in zip(operands, values, strict=True):
@@ -151,12 +151,12 @@ class PlainCode(Governor):
             elif type(operand) is Ident:
                 known = operand.ident
             if known is None:
-                arguments.append(entries.operand(self.constant(value, record[-1])))
+                arguments.append(recipes.operand(self.constant(value, record[-1])))
                 continue
             if known < cut and operand is not rewritten:
                 snapshots.read(known, value, operand if type(operand) is not Ident else None)
-            arguments.append(known - start if known >= near else entries.coded(known))
-        entries.add(ident, record, tuple(arguments), params, rerun)
+            arguments.append(known - start if known >= near else recipes.coded(known))
+        recipes.add(ident, record, tuple(arguments), params, rerun)
         if chain.collects:
             chain.met(ident, record, operands, values)
 

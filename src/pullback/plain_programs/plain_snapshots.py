@@ -87,8 +87,8 @@ class PlainSnapshots:
         has other arrays, taken to be as large."""
         values, self.entered = self.entered if step > self.at else {}, {} if step > self.at else self.entered
         if values and self.store.ledger.heard:
-            needs, entries, after = chain.needs, chain.entries, self.at + 1
-            made = [x for ident, x in values.items() if not needs.reads_from(after, ident, entries)]
+            needs, recipes, after = chain.needs, chain.recipes, self.at + 1
+            made = [x for ident, x in values.items() if not needs.reads_from(after, ident, recipes)]
             self.store.ledger.runs(id(self), sum(nbytes for _, nbytes, _ in value_items(made, "state")))
 
     def rests(self) -> None:
@@ -105,7 +105,7 @@ class PlainSnapshots:
         """(id, name, value) of each value that a snapshot in memory holds."""
         for snapshot in (*self.store.of("state").values(), *self.filling.values()):
             for ident, value in snapshot.values.items():
-                yield ident, "entry", value
+                yield ident, "entering", value
 
     def begin(self, step: int, cut: int) -> None:
         """Fill a snapshot from ``cut`` on, if none is for that step."""

@@ -48,7 +48,7 @@ class Mixed(MemoryPolicy):
     slot each.
 
     The optimum comes from a table of (n + 1) (snapshots + 1) numbers of 4 bytes, 12 while it is made, in
-    O(n snapshots^2) time; two tables are kept for later schedules. A table has 2^18 entries at most, which 5,100
+    O(n snapshots^2) time; two tables are kept for later schedules. A table has 2^18 cells at most, which 5,100
     steps fill with 50 slots. Longer loops are cut as ``Binomial`` would cut them until the parts fit: never dearer than
     ``Binomial``, the optimum no more. The length must be known.
 

@@ -35,5 +35,5 @@ CORE: tuple[Primitive | Composite, ...] = (
 
 def rare() -> tuple[Primitive | Composite, ...]:
     """The families that are imported at first need."""
-    entries: tuple[Primitive | Composite, ...] = import_module("pullback.primitives.rare").RARE
-    return entries
+    declared: tuple[Primitive | Composite, ...] = import_module("pullback.primitives.rare").RARE
+    return declared

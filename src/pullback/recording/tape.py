@@ -108,7 +108,7 @@ class Governor(Protocol):
 
     @property
     def executes(self) -> bool:
-        """Whether what is recorded now is noted in entries, from which it can be executed again."""
+        """Whether what is recorded now is noted in recipes, from which it can be executed again."""
 
     @property
     def replays(self) -> bool:

@@ -1,7 +1,7 @@
-"""Steps of plain code that do what the step before did: each record is compared with the entry expected next, and only
+"""Steps of plain code that do what the step before did: each record is compared with the recipe expected next, and only
 what differs is stored.
 
-The comparison is that of :meth:`Entry.says`. Where a record says something else, the step is treated as a new one.
+The comparison is that of :meth:`Recipe.says`. Where a record says something else, the step is treated as a new one.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from attrs import define, field
 from pullback.recording.handles import Handle
 from pullback.recording.tape import Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
-from pullback.replay.step_entries import AROUND, FAR, Entry, Operand, Pattern, StepEntries
+from pullback.replay.step_recipes import AROUND, FAR, Operand, Pattern, Recipe, StepRecipes
 from pullback.rules.forms import Form
 from pullback.rules.rule_names import positions
 from pullback.words.sameness import same_content
@@ -31,7 +31,7 @@ class Reads(Protocol):
 
 
 class Told(NamedTuple):
-    """An entry, as a record is compared with it."""
+    """A recipe, as a record is compared with it."""
 
     opcode: int
     site: Any
@@ -44,15 +44,15 @@ class Told(NamedTuple):
     plain: tuple[tuple[int, int, Any, int], ...]
     """The plain operands: place among the operands and in the step, what it was in the first, and the place in the
     record where a held copy of it is, too; else 0."""
-    entry: Entry
+    recipe: Recipe
 
 
 NOTHING: Final = (None,)
 
 
 @define(eq=False)
-class FollowedEntries(StepEntries):
-    """The entries of steps of which many do what the last two did."""
+class FollowedRecipes(StepRecipes):
+    """The recipes of steps of which many do what the last two did."""
 
     tape: Tape = field(kw_only=True)
     reads: Reads = field(kw_only=True)
@@ -83,14 +83,14 @@ class FollowedEntries(StepEntries):
         told = self.told[self.at]
         if told is None:
             return self.leave()
-        opcode, site, own, before, plain, entry = told
+        opcode, site, own, before, plain, recipe = told
         start = self.start
         if (
             record[0] != opcode
-            or len(operands) != len(entry.arguments)
+            or len(operands) != len(recipe.arguments)
             or len(self.tape.records) != start + self.at
-            or (record[-1] != site if site is not None else not entry.says_the_rest(record))
-            or (params and not (entry.rest_holds_params or same_content(entry.params, params)))
+            or (record[-1] != site if site is not None else not recipe.says_the_rest(record))
+            or (params and not (recipe.rest_holds_params or same_content(recipe.params, params)))
         ):
             return self.leave()
         for place, ident in own:
@@ -125,7 +125,7 @@ class FollowedEntries(StepEntries):
         told, at, self.told, self.at = self.told, self.at, NOTHING, 0
         if told is not NOTHING:
             met = [one for one in told[:at] if one is not None]
-            self.open = [one.entry for one in met]
+            self.open = [one.recipe for one in met]
             self.operands = [value for one in met for _, _, value, _ in one.plain]
             for place, value in self.differ:
                 if place < len(self.operands):  # else of the record that is told again
@@ -133,31 +133,31 @@ class FollowedEntries(StepEntries):
         return False
 
     def cut(self, ident: int) -> bool:
-        """As of any entries, sooner for a step that was followed to its end."""
+        """As of any recipes, sooner for a step that was followed to its end."""
         if self.told is NOTHING or self.told[self.at] is not None:
             self.leave()
-            return StepEntries.cut(self, ident)
+            return StepRecipes.cut(self, ident)
         self.told, self.at = NOTHING, 0
         self.ends(self.patterns[-1], self.apart(self.differ), ident)
         return True
 
-    def entries_of(self, step: int) -> Sequence[Entry | None]:
-        """The entries of a step, as far as it has come."""
+    def recipes_of(self, step: int) -> Sequence[Recipe | None]:
+        """The recipes of a step, as far as it has come."""
         if step >= len(self.patterns):
             self.leave()
-        return StepEntries.entries_of(self, step)
+        return StepRecipes.recipes_of(self, step)
 
 
 def _table(pattern: Pattern) -> tuple[Sequence[Told | None], int] | None:
     """What the records of a step are compared with; None where something in it cannot be."""
     table: list[Told | None] = []
     lowest = 0
-    for entry in pattern.entries:
-        if entry is None or entry.rest is None:
+    for recipe in pattern.recipes:
+        if recipe is None or recipe.rest is None:
             return None
-        form, opcode = entry.form, entry.skeleton[0]
+        form, opcode = recipe.form, recipe.skeleton[0]
         own, before, plain = [], [], []
-        for k, argument in enumerate(entry.arguments):
+        for k, argument in enumerate(recipe.arguments):
             if type(argument) is Operand:
                 if k in form.active:
                     return None
@@ -165,13 +165,13 @@ def _table(pattern: Pattern) -> tuple[Sequence[Told | None], int] | None:
                     k,
                     argument.place,
                     pattern.operands[argument.place],
-                    _held(form, k, len(entry.arguments)),
+                    _held(form, k, len(recipe.arguments)),
                 ))
                 continue
             if k not in form.active:
                 return None
             place, read = 1 + form.active.index(k), not (opcode in WRITE_OPCODES and k == 0)
-            if entry.skeleton[place] != argument:
+            if recipe.skeleton[place] != argument:
                 return None
             if argument >= 0:
                 own.append((place, argument))
@@ -180,8 +180,8 @@ def _table(pattern: Pattern) -> tuple[Sequence[Told | None], int] | None:
                 lowest = min(lowest, argument)
             else:
                 before.append((place, argument + AROUND, True, k if read else -1))
-        site = entry.skeleton[-1] if entry.short else None
-        table.append(Told(opcode, site, tuple(own), tuple(before), tuple(plain), entry))
+        site = recipe.skeleton[-1] if recipe.short else None
+        table.append(Told(opcode, site, tuple(own), tuple(before), tuple(plain), recipe))
     return (*table, None), lowest
 
 

@@ -15,7 +15,7 @@ from pullback.memory.ledger import lasting_buffers, record_items, value_items
 from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.handles import plain_value
 from pullback.replay.replayer import Replayer, other_bytes
-from pullback.replay.step_entries import Entry, StepEntries
+from pullback.replay.step_recipes import Recipe, StepRecipes
 from pullback.rules.declaration import Primitive
 from pullback.rules.rule_names import positions
 from pullback.words.digests import short_digest
@@ -38,8 +38,8 @@ def held_key(prim: Primitive, name: str, ident: int) -> Any:
 class Order:
     """What of a step is computed again, and when."""
 
-    def __init__(self, entries: StepEntries, step: int, kept: Mapping[Any, Any], *, at_once: bool = False) -> None:
-        self.entries, self.step, self.start = entries, step, entries.cuts[step]
+    def __init__(self, recipes: StepRecipes, step: int, kept: Mapping[Any, Any], *, at_once: bool = False) -> None:
+        self.recipes, self.step, self.start = recipes, step, recipes.cuts[step]
         self.due: dict[int, int] = {}
         """Id of what is executed to the record at whose time it is."""
         self.last: dict[Any, Time] = {}
@@ -48,30 +48,30 @@ class Order:
         """What is read of what is kept."""
         self.last_of: dict[int, Time] = {}
         """The last time at which a value, or a view of it, is read, by the id of what is no view."""
-        self._find(kept, entries.cuts[step + 1] - 1 if at_once else None)
+        self._find(kept, recipes.cuts[step + 1] - 1 if at_once else None)
         for ident, time in self.last.items():
             if type(ident) is int:
                 root = self.root(ident)
                 self.last_of[root] = max(time, self.last_of.get(root, time))
         self.groups = {self.root(key) for key in self.read if type(key) is int}
 
-    def entry(self, ident: int) -> Entry | None:
+    def recipe(self, ident: int) -> Recipe | None:
         """What executes a record of the step again; None of one that holds what it needs."""
-        entries, place = self.entries.patterns[self.step].entries, ident - self.start
-        entry = entries[place] if 0 <= place < len(entries) else None
-        return None if entry is None or entry.whole else entry
+        recipes, place = self.recipes.patterns[self.step].recipes, ident - self.start
+        recipe = recipes[place] if 0 <= place < len(recipes) else None
+        return None if recipe is None or recipe.whole else recipe
 
-    def ids(self, entry: Entry) -> list[int]:
-        """What an entry reads."""
-        return [self.entries.ident(a, self.start) for a in entry.arguments if type(a) is int]
+    def ids(self, recipe: Recipe) -> list[int]:
+        """What a recipe reads."""
+        return [self.recipes.ident(a, self.start) for a in recipe.arguments if type(a) is int]
 
     def root(self, ident: int) -> int:
         """What a view looks at, as far as can be told without values."""
         while True:
-            entry = self.entry(ident)
-            if entry is None or not entry.form.primitive.view or type(entry.arguments[0]) is not int:
+            recipe = self.recipe(ident)
+            if recipe is None or not recipe.form.primitive.view or type(recipe.arguments[0]) is not int:
                 return ident
-            ident = self.entries.ident(entry.arguments[0], self.start)
+            ident = self.recipes.ident(recipe.arguments[0], self.start)
 
     def _find(self, kept: Mapping[Any, Any], always: int | None) -> None:
         last, due = self.last, self.due
@@ -83,12 +83,12 @@ class Order:
             else:
                 due[ident] = max(at, due.get(ident, at))
 
-        for ident in range(self.entries.cuts[self.step + 1] - 1, self.start - 1, -1):
-            entry = self.entry(ident)
-            if entry is None:
+        for ident in range(self.recipes.cuts[self.step + 1] - 1, self.start - 1, -1):
+            recipe = self.recipe(ident)
+            if recipe is None:
                 continue
             at = ident if always is None else always
-            for key in self._held(ident, entry):
+            for key in self._held(ident, recipe):
                 if type(key) is int:
                     need(key, (-ident, 1, 0), at)
                 elif key in kept:
@@ -99,20 +99,20 @@ class Order:
                     due[ident] = max(at, due.get(ident, at))
             at = due.get(ident, -1)
             if at >= 0:
-                for other in self.ids(entry):
+                for other in self.ids(recipe):
                     need(other, (-at, 0, ident), at)
         self.batches: dict[int, list[int]] = {}
         for ident in sorted(due):
             self.batches.setdefault(due[ident], []).append(ident)
 
-    def _held(self, ident: int, entry: Entry) -> Iterator[Any]:
+    def _held(self, ident: int, recipe: Recipe) -> Iterator[Any]:
         """What a record holds: ids, and (id, name) of what is no value of the tape."""
-        form, arity = entry.form, len(entry.arguments)
+        form, arity = recipe.form, len(recipe.arguments)
         for name in form.saved:
             places = positions(form.primitive, name, arity)
             for k in places:
-                if type(entry.arguments[k]) is int:
-                    yield self.entries.ident(entry.arguments[k], self.start)
+                if type(recipe.arguments[k]) is int:
+                    yield self.recipes.ident(recipe.arguments[k], self.start)
             if not places:
                 yield held_key(form.primitive, name, ident)
 
@@ -130,7 +130,7 @@ class Order:
 
 @define(eq=False)
 class KeptReplayer(Replayer):
-    """Executes the entries of one step in such an order."""
+    """Executes the recipes of one step in such an order."""
 
     needs: Any = field(init=False, default=None)
     order: Order = field(kw_only=True)
@@ -141,7 +141,7 @@ class KeptReplayer(Replayer):
     now: Time = (0, 0, 0)
 
     def __attrs_post_init__(self) -> None:
-        self.start, self.operands = self.order.start, self.entries.operands_of(self.order.step)
+        self.start, self.operands = self.order.start, self.recipes.operands_of(self.order.step)
         self.at = self.order.step
 
     def execute(self, at: int) -> None:
@@ -149,22 +149,22 @@ class KeptReplayer(Replayer):
         order = self.order
         with np.errstate(all="ignore"):  # the first run has warned where the user's own let it
             for ident in order.batches.get(at, ()):
-                entry = order.entry(ident)
-                assert entry is not None  # what has none is kept
+                recipe = order.recipe(ident)
+                assert recipe is not None  # what has none is kept
                 self.now = (-at, 0, ident)
-                arguments = self._arguments(entry)
-                self._again(ident, entry, arguments)
-                self._require_same(ident, entry)
+                arguments = self._arguments(recipe)
+                self._again(ident, recipe, arguments)
+                self._require_same(ident, recipe)
                 for used in {ident, *(a for a in arguments if type(a) is int)}:
                     if order.last.get(used, self.now) <= self.now:
                         self._release(used)
 
     def record(self, ident: int, records: list[Any]) -> bool:
         """Put a record in its place, with the values that it holds; whether there is one that is made again."""
-        entry = self.order.entry(ident)
-        if entry is None:
+        recipe = self.order.recipe(ident)
+        if recipe is None:
             return False
-        records[ident] = self._record(ident, entry, self._arguments(entry, held=True))
+        records[ident] = self._record(ident, recipe, self._arguments(recipe, held=True))
         self.residuals.pop(ident, None)
         return True
 
@@ -177,10 +177,10 @@ class KeptReplayer(Replayer):
         self.env.pop(ident, None)
         self.base.pop(ident, None)
 
-    def _arguments(self, entry: Entry, *, held: bool = False) -> list[Any]:
+    def _arguments(self, recipe: Recipe, *, held: bool = False) -> list[Any]:
         """As in every replay; those that are kept are fetched, of a record (``held``) the ones that it holds."""
-        arguments = super()._arguments(entry)
-        form = entry.form
+        arguments = super()._arguments(recipe)
+        form = recipe.form
         places: Any = range(len(arguments))
         if held:
             places = [k for name in form.saved for k in positions(form.primitive, name, len(arguments))]
@@ -190,20 +190,20 @@ class KeptReplayer(Replayer):
                 self.env[ident] = self.value(ident)
         return arguments
 
-    def _saved(self, name: str, ident: int, entry: Entry, arguments: list[Any]) -> Any:
-        form = entry.form
+    def _saved(self, name: str, ident: int, recipe: Recipe, arguments: list[Any]) -> Any:
+        form = recipe.form
         if not positions(form.primitive, name, len(arguments)):
             key = held_key(form.primitive, name, ident)
             if key in self.order.read:
                 self.pinned.add(ident)
                 return self.value(key)
-        return super()._saved(name, ident, entry, arguments)
+        return super()._saved(name, ident, recipe, arguments)
 
-    def _require_same(self, ident: int, entry: Entry) -> None:
+    def _require_same(self, ident: int, recipe: Recipe) -> None:
         """Raise :class:`ReplayError` where a value is another than the pullbacks would have read."""
         wanted = self.wanted.get(ident)
         if wanted is not None and bits_of(self.env[ident]) != wanted:
-            raise other_bytes(entry)
+            raise other_bytes(recipe)
 
     def _read_later(self, root: int, ident: int) -> bool:  # noqa: ARG002 - the order says at what time this is
         return self.order.last_of.get(self.order.root(root), self.now) > self.now
@@ -212,8 +212,8 @@ class KeptReplayer(Replayer):
 def pull_kept(chain: Any, step: int, sweeps: Sequence[Sweep]) -> None:
     """Reverse a step of a ``KeptChain`` for each seed, what is not kept made again."""
     records, start = chain.tape.records, chain.cuts[step]
-    order = Order(chain.entries, step, chain.kept)
-    replayer = KeptReplayer(chain.entries, order=order, value=chain.value_of, wanted=chain.digests)
+    order = Order(chain.recipes, step, chain.kept)
+    replayer = KeptReplayer(chain.recipes, order=order, value=chain.value_of, wanted=chain.digests)
     passing = (
         []
         if chain.repeatable
@@ -243,8 +243,8 @@ def pull_kept(chain: Any, step: int, sweeps: Sequence[Sweep]) -> None:
 
 def put_whole(chain: Any, step: int) -> None:
     """Put the records of a step back with the values they hold."""
-    order = Order(chain.entries, step, chain.kept, at_once=True)
-    replayer = KeptReplayer(chain.entries, order=order, value=chain.value_of, wanted={})
+    order = Order(chain.recipes, step, chain.kept, at_once=True)
+    replayer = KeptReplayer(chain.recipes, order=order, value=chain.value_of, wanted={})
     replayer.execute(chain.cuts[step + 1] - 1)
     for ident in range(chain.cuts[step], chain.cuts[step + 1]):
         replayer.record(ident, chain.tape.records)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from pullback.replay.step_entries import FAR, HORIZON, Pattern, StepEntries
+from pullback.replay.step_recipes import FAR, HORIZON, Pattern, StepRecipes
 
 LATER: Final = 1 << 62
 """The place of a use that comes after the step."""
@@ -24,7 +24,7 @@ class StepNeeds:
     values: frozenset[int]
     """The places of what is computed."""
     last_use: dict[int, int]
-    """Id to the place of the last entry that computes or saves with it."""
+    """Id to the place of the last recipe that computes or saves with it."""
     dropped: tuple[tuple[int, ...], ...]
     """The ids that nothing reads any more after each place."""
     before: frozenset[int]
@@ -39,52 +39,52 @@ class Needs:
 
     steps: list[StepNeeds] = field(factory=list)
     far: dict[int, tuple[int, int]] = field(factory=dict)
-    """Values that are read from far: id to the step and place of the last entry that does."""
+    """Values that are read from far: id to the step and place of the last recipe that does."""
 
     @classmethod
-    def of(cls, entries: StepEntries) -> "Needs":
+    def of(cls, recipes: StepRecipes) -> "Needs":
         """The needs of the steps that are over."""
         needs = cls()
         known: dict[Any, StepNeeds] = {}
         after: frozenset[int] = frozenset()
         still_near: dict[int, set[int]] = {}
-        for step in range(len(entries.cuts) - 2, -1, -1):  # an interrupt may have come before the last cut
-            pattern, start = entries.patterns[step], entries.cuts[step]
-            length = entries.cuts[step + 1] - start
+        for step in range(len(recipes.cuts) - 2, -1, -1):  # an interrupt may have come before the last cut
+            pattern, start = recipes.patterns[step], recipes.cuts[step]
+            length = recipes.cuts[step + 1] - start
             read = {k + length for k in after}
             read |= {k - start for k in still_near.pop(step, ())}
             key = pattern, frozenset(read)
             found = known.get(key) or pattern.kept.get(key[1])
             if found is None:
                 found = known[key] = _of_step(pattern, key[1])
-                if entries.calls is not None:
+                if recipes.calls is not None:
                     pattern.kept[key[1]] = found
             needs.steps.append(found)
-            needs._read_far(entries, step, found, still_near)
+            needs._read_far(recipes, step, found, still_near)
             after = found.before
         needs.steps.reverse()
         return needs
 
-    def _read_far(self, entries: StepEntries, step: int, found: StepNeeds, still_near: dict[int, set[int]]) -> None:
+    def _read_far(self, recipes: StepRecipes, step: int, found: StepNeeds, still_near: dict[int, set[int]]) -> None:
         """Enter the far values that a step reads; ``still_near`` gets each at the last step from which it is not
         far."""
         for coded, place in found.far:
-            ident = entries.ident(coded, 0)
+            ident = recipes.ident(coded, 0)
             if ident not in self.far:
                 self.far[ident] = step, place
-                if ident >= entries.cuts[0]:
-                    still_near.setdefault(entries.step_of(ident) + HORIZON, set()).add(ident)
+                if ident >= recipes.cuts[0]:
+                    still_near.setdefault(recipes.step_of(ident) + HORIZON, set()).add(ident)
 
-    def reads_from(self, step: int, ident: int, entries: StepEntries) -> bool:
+    def reads_from(self, step: int, ident: int, recipes: StepRecipes) -> bool:
         """Whether a step from ``step`` on reads a value."""
-        if step < len(self.steps) and ident >= entries.floor(step):
-            return ident - entries.cuts[step] in self.steps[step].before
+        if step < len(self.steps) and ident >= recipes.floor(step):
+            return ident - recipes.cuts[step] in self.steps[step].before
         return self.far.get(ident, (-1, -1))[0] >= step
 
-    def last_use(self, step: int, ident: int, entries: StepEntries) -> int:
+    def last_use(self, step: int, ident: int, recipes: StepRecipes) -> int:
         """The place in ``step`` of the last use of a value, -1 where that was before."""
-        if ident >= entries.floor(step):
-            return self.steps[step].last_use.get(ident - entries.cuts[step], -1)
+        if ident >= recipes.floor(step):
+            return self.steps[step].last_use.get(ident - recipes.cuts[step], -1)
         at, place = self.far.get(ident, (-1, -1))
         return LATER if at > step else place if at == step else -1
 
@@ -92,23 +92,23 @@ class Needs:
 def _of_step(pattern: Pattern, after: frozenset[int]) -> StepNeeds:
     """The needs of a step, where the values ``after`` are read later."""
     values, last_use = set(after), dict.fromkeys(after, LATER)
-    for place in range(len(pattern.entries) - 1, -1, -1):
-        entry = pattern.entries[place]
-        if entry is None:
+    for place in range(len(pattern.recipes) - 1, -1, -1):
+        recipe = pattern.recipes[place]
+        if recipe is None:
             continue
-        saved = entry.saved_ids(place)
+        saved = recipe.saved_ids(place)
         values |= saved
-        if entry.collective:
+        if recipe.collective:
             values.add(place)
         used: Iterable[int] = saved
         if place in values:
-            used = (*saved, *entry.ids())
-            values.update(entry.ids())
+            used = (*saved, *recipe.ids())
+            values.update(recipe.ids())
         for value in used:
             last_use.setdefault(value, place)
     dropped = (
-        () if entry is None else tuple(k for k in {*entry.ids(), place} if k >= FAR and last_use.get(k, -1) <= place)
-        for place, entry in enumerate(pattern.entries)
+        () if recipe is None else tuple(k for k in {*recipe.ids(), place} if k >= FAR and last_use.get(k, -1) <= place)
+        for place, recipe in enumerate(pattern.recipes)
     )
     return StepNeeds(
         pattern=pattern,

@@ -1,4 +1,4 @@
-"""Executes the steps of a recorded program again, from their entries; the user's Python is never called. The same
+"""Executes the steps of a recorded program again, from their recipes; the user's Python is never called. The same
 primitive on the same values in the same strides gives the same bits."""
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from pullback.recording.results import COMPONENT, looks_at
 from pullback.recording.tape import FORWARD
 from pullback.recording.writes import CREATE, WRITE_OPCODES, created
 from pullback.replay.needs import Needs
-from pullback.replay.step_entries import Entry, StepEntries
+from pullback.replay.step_recipes import Recipe, StepRecipes
 from pullback.rules.rule_names import read
 from pullback.words.call_sites import site_text
 from pullback.words.digests import short_digest
@@ -29,10 +29,10 @@ from pullback.words.ordered_calls import UNDER_WAY
 
 @define(eq=False)
 class Replayer:
-    """Re-executes entries on an environment of values by id. It writes in place where the first run did, and nowhere
+    """Re-executes recipes on an environment of values by id. It writes in place where the first run did, and nowhere
     else."""
 
-    entries: StepEntries
+    recipes: StepRecipes
     needs: Needs
     env: dict[int, Any] = field(factory=dict)
     at: int = 0
@@ -63,7 +63,7 @@ class Replayer:
                 self._forget()
 
     def run(self, step: int, records: list[Any] | None) -> None:
-        """Execute the entries of a step; with ``records``, put each record back in its place with the values it holds.
+        """Execute the recipes of a step; with ``records``, put each record back in its place with the values it holds.
 
         Silently: the first run has warned where the user's own ``np.errstate`` let it.
         """
@@ -74,17 +74,17 @@ class Replayer:
     def _forget(self) -> None:
         """Drop the values that nothing reads after steps that functions have carried out: what these gave may look at
         what entered, so nothing is written in place."""
-        needs, at, entries = self.needs, self.at, self.entries
-        start, near = (entries.cuts[at], needs.steps[at].before) if at < len(needs.steps) else (0, frozenset[int]())
-        for ident in [i for i in self.env if i - start not in near and not needs.reads_from(at, i, entries)]:
+        needs, at, recipes = self.needs, self.at, self.recipes
+        start, near = (recipes.cuts[at], needs.steps[at].before) if at < len(needs.steps) else (0, frozenset[int]())
+        for ident in [i for i in self.env if i - start not in near and not needs.reads_from(at, i, recipes)]:
             del self.env[ident]
             self.base.pop(ident, None)
         self.own.clear()
 
     def reaching(self, step: int) -> dict[int, Any]:
         """The values that a step, or a later one, reads from before it."""
-        needs, entries, cut = self.needs, self.entries, self.entries.cuts[step]
-        return {i: v for i, v in self.env.items() if i < cut and needs.reads_from(step, i, entries)}
+        needs, recipes, cut = self.needs, self.recipes, self.recipes.cuts[step]
+        return {i: v for i, v in self.env.items() if i < cut and needs.reads_from(step, i, recipes)}
 
     def digests(self, step: int) -> dict[int, int]:
         """The digests of these."""
@@ -96,24 +96,24 @@ class Replayer:
         found = self.digests(step) if wanted else {}
         wrong = [i for i in sorted(wanted) if found.get(i, wanted[i]) != wanted[i]]
         if wrong:
-            entry = self.entries.get(wrong[0])
-            assert entry is not None  # it was executed
-            raise other_bytes(entry, f" before step {step}")
+            recipe = self.recipes.get(wrong[0])
+            assert recipe is not None  # it was executed
+            raise other_bytes(recipe, f" before step {step}")
 
     def _run(self, step: int, records: list[Any] | None) -> None:
-        self.start, self.operands = self.entries.cuts[step], self.entries.operands_of(step)
+        self.start, self.operands = self.recipes.cuts[step], self.recipes.operands_of(step)
         needs, start = self.needs.steps[step], self.start
-        for place, entry in enumerate(self.entries.patterns[step].entries):
-            if entry is None:
+        for place, recipe in enumerate(self.recipes.patterns[step].recipes):
+            if recipe is None:
                 continue
-            ident, arguments = start + place, self._arguments(entry)
+            ident, arguments = start + place, self._arguments(recipe)
             if place in needs.values:
-                self._again(ident, entry, arguments)
+                self._again(ident, recipe, arguments)
             if records is not None:
-                records[ident] = self._record(ident, entry, arguments)
-            self._drop(ident, entry, needs.dropped[place])
+                records[ident] = self._record(ident, recipe, arguments)
+            self._drop(ident, recipe, needs.dropped[place])
         for coded, _ in needs.far:
-            ident = self.entries.ident(coded, 0)
+            ident = self.recipes.ident(coded, 0)
             if self.needs.far[ident][0] == step:
                 self.env.pop(ident, None)
                 self.base.pop(ident, None)
@@ -122,50 +122,50 @@ class Replayer:
         self.written &= alive
         self.pinned &= alive
 
-    def _arguments(self, entry: Entry) -> list[Any]:
-        """The ids of what an entry reads, and its plain operands as :class:`Const`."""
+    def _arguments(self, recipe: Recipe) -> list[Any]:
+        """The ids of what a recipe reads, and its plain operands as :class:`Const`."""
         start, operands = self.start, self.operands
-        return [self.entries.ident(a, start) if type(a) is int else Const(operands[a.place]) for a in entry.arguments]
+        return [self.recipes.ident(a, start) if type(a) is int else Const(operands[a.place]) for a in recipe.arguments]
 
-    def _again(self, ident: int, entry: Entry, arguments: list[Any]) -> None:
-        """Execute an entry; an error says that this is not the first time."""
+    def _again(self, ident: int, recipe: Recipe, arguments: list[Any]) -> None:
+        """Execute a recipe; an error says that this is not the first time."""
         try:
-            self._execute(ident, entry, arguments)
+            self._execute(ident, recipe, arguments)
         except Exception as error:
-            say_where(error, f"as {entry.form.name}, called at {site_text(entry.skeleton[-1])}, was executed again")
+            say_where(error, f"as {recipe.form.name}, called at {site_text(recipe.skeleton[-1])}, was executed again")
             raise
 
-    def _execute(self, ident: int, entry: Entry, arguments: list[Any]) -> None:
-        form = entry.form
-        opcode = entry.skeleton[0]
+    def _execute(self, ident: int, recipe: Recipe, arguments: list[Any]) -> None:
+        form = recipe.form
+        opcode = recipe.skeleton[0]
         if opcode in WRITE_OPCODES:
-            self._write(ident, entry, *arguments)
+            self._write(ident, recipe, *arguments)
             return
         if opcode == CREATE.opcode:
-            self.env[ident] = created(arguments, **entry.params)
+            self.env[ident] = created(arguments, **recipe.params)
             self.own.add(ident)
             return
         values = [self.env[a] if type(a) is int else a.value for a in arguments]
-        if entry.rerun is not None:
+        if recipe.rerun is not None:
             # the run holds what entered the loop
             self.pinned.update(self.base.get(a, a) for a in arguments if type(a) is int)
-            self.env[ident], held = entry.rerun([
+            self.env[ident], held = recipe.rerun([
                 freeze(value) if isinstance(value, Handle) else value for value in values
             ])
             self.residuals[ident] = {"held": held}
             return
         if opcode == COMPONENT.opcode:
-            self.env[ident] = values[0][entry.params["place"]]
+            self.env[ident] = values[0][recipe.params["place"]]
             return
         is_mark = not (
             form.primitive.rules or form.primitive.nondiff
         )  # nothing to differentiate: it hands on what it is given
         if is_mark:
-            out = form.primitive.forward(*values, **entry.params)
+            out = form.primitive.forward(*values, **recipe.params)
         elif form.primitive.collective:
-            out = _called_again(form.primitive, tuple(values), entry.params)
+            out = _called_again(form.primitive, tuple(values), recipe.params)
         else:
-            out = evaluate(form.primitive, tuple(values), entry.params)
+            out = evaluate(form.primitive, tuple(values), recipe.params)
         if form.primitive.residuals:
             out, self.residuals[ident] = out
         if form.primitive.opaque:  # what an opaque object keeps of an operand is not written
@@ -184,7 +184,7 @@ class Replayer:
             self.own.add(ident)
         self.env[ident] = out
 
-    def _write(self, ident: int, entry: Entry, root: Any, value: Any) -> None:
+    def _write(self, ident: int, recipe: Recipe, root: Any, value: Any) -> None:
         source = self.env[value] if type(value) is int else value.value
         array = self.env[root] if type(root) is int else root.value
         free = type(root) is int and root in self.own and root not in self.pinned and not self._read_later(root, ident)
@@ -192,10 +192,10 @@ class Replayer:
             array = twin_of(array)
         if isinstance(source, Handle):
             array = raised(array, source._tape)
-        region = entry.params["region"]
+        region = recipe.params["region"]
         if region.fancy and isinstance(source, np.ndarray) and np.may_share_memory(source, array):
             source = np.array(source)
-        run = entry.form.execute
+        run = recipe.form.execute
         assert run is not None  # every write form says how it is executed
         run(array, source, region)
         self.env[ident] = array
@@ -211,19 +211,19 @@ class Replayer:
 
     def _last(self, ident: int) -> int:
         """The place in the step of the last use of a value."""
-        return self.needs.last_use(self.at, ident, self.entries)
+        return self.needs.last_use(self.at, ident, self.recipes)
 
-    def _record(self, ident: int, entry: Entry, arguments: list[Any]) -> tuple[Any, ...]:
-        form = entry.form
-        record = self.entries.recorded(entry, self.start)
-        if entry.rerun is not None:
+    def _record(self, ident: int, recipe: Recipe, arguments: list[Any]) -> tuple[Any, ...]:
+        form = recipe.form
+        record = self.recipes.recorded(recipe, self.start)
+        if recipe.rerun is not None:
             return (*record[:2], *self.residuals.pop(ident)["held"], record[-1])
         if not form.saved:
             return record
-        return form.with_saved(record, [self._saved(name, ident, entry, arguments) for name in form.saved])
+        return form.with_saved(record, [self._saved(name, ident, recipe, arguments) for name in form.saved])
 
-    def _saved(self, name: str, ident: int, entry: Entry, arguments: list[Any]) -> Any:
-        prim = entry.form.primitive
+    def _saved(self, name: str, ident: int, recipe: Recipe, arguments: list[Any]) -> Any:
+        prim = recipe.form.primitive
         if name == "out" or name in prim.outputs:
             self.pinned.add(ident)
         residuals = self.residuals.get(ident, {})
@@ -241,27 +241,27 @@ class Replayer:
         self.pinned.add(root)
         return value
 
-    def _drop(self, ident: int, entry: Entry, dropped: tuple[int, ...]) -> None:
-        """Let go of the values that nothing after this entry reads."""
+    def _drop(self, ident: int, recipe: Recipe, dropped: tuple[int, ...]) -> None:
+        """Let go of the values that nothing after this recipe reads."""
         for coded in dropped:
             self.env.pop(self.start + coded, None)
             self.base.pop(self.start + coded, None)
         unused = self.residuals.pop(ident, None)
-        if unused is not None and entry.rerun is not None:
+        if unused is not None and recipe.rerun is not None:
             unused["held"][0].release()
 
 
-def other_bytes(entry: Entry, where: str = "") -> ReplayError:
-    """The error that an entry gave other bytes when it was executed again than at first."""
+def other_bytes(recipe: Recipe, where: str = "") -> ReplayError:
+    """The error that a recipe gave other bytes when it was executed again than at first."""
     return ReplayError(
-        f"{entry.form.name}, called at {site_text(entry.skeleton[-1])}{where}, gave other bytes when it was executed "
+        f"{recipe.form.name}, called at {site_text(recipe.skeleton[-1])}{where}, gave other bytes when it was executed "
         "again. The forward of a primitive must depend on nothing but its operands and parameters; what else it reads "
         "must be one of them"
     )
 
 
 class Const:
-    """An operand of an entry that is no value of the tape."""
+    """An operand of a recipe that is no value of the tape."""
 
     __slots__ = ("value",)
 

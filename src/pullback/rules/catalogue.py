@@ -51,7 +51,7 @@ class Registry:
     Parameters
     ----------
     names, functions
-        The entries by name, and by the NumPy function that they serve; by default none.
+        The declarations by name, and by the NumPy function that they serve; by default none.
     later
         What gives the families that are imported at the first name not found.
     plugins
@@ -73,44 +73,44 @@ class Registry:
     begun: set[tuple[int, Any]] = field(factory=set, init=False, repr=False)
     """The searches under way, by thread and family; None for the plugins. What a thread imports may ask for more."""
     callers: dict[Any, Callable[..., Any]] = field(factory=dict, init=False, repr=False)
-    """Generated fast ways to call, by name or ufunc; emptied when an entry is added or replaced."""
+    """Generated fast ways to call, by name or ufunc; emptied when a declaration is added or replaced."""
     operators: Operators = field(factory=Operators, init=False, repr=False)
 
-    def add(self, entry: Primitive | Composite, *serves: Callable[..., Any]) -> Primitive | Composite:
+    def add(self, declared: Primitive | Composite, *serves: Callable[..., Any]) -> Primitive | Composite:
         """Register a primitive under its name and the NumPy functions it serves; raises :class:`RegistrationError`
         where one is taken."""
-        if not isinstance(entry, Primitive | Composite):
+        if not isinstance(declared, Primitive | Composite):
             raise RegistrationError(
-                f"{_qualified(entry)} is no primitive; make one of it, pullback.primitive(function, vjps=...)"
+                f"{_qualified(declared)} is no primitive; make one of it, pullback.primitive(function, vjps=...)"
             )
-        taken = self.names.get(entry.name)
-        if taken is not None and taken is not entry:
+        taken = self.names.get(declared.name)
+        if taken is not None and taken is not declared:
             raise RegistrationError(
-                f"a primitive named {entry.name!r} is already registered; choose another name, or work in a "
+                f"a primitive named {declared.name!r} is already registered; choose another name, or work in a "
                 "scoped copy: registry.scoped()"
             )
-        functions = (*entry.serves, *serves)
+        functions = (*declared.serves, *serves)
         for function in functions:
             owner = self.functions.get(function)
-            if owner is not None and owner is not entry:
+            if owner is not None and owner is not declared:
                 raise RegistrationError(
-                    f"{_qualified(function)} is already served by {owner.name!r}; {entry.name!r} cannot serve it too. "
-                    "Use registry.scoped() to replace it"
+                    f"{_qualified(function)} is already served by {owner.name!r}; {declared.name!r} cannot serve it "
+                    "too. Use registry.scoped() to replace it"
                 )
-        self.names[entry.name] = entry
-        self.functions |= dict.fromkeys(functions, entry)
+        self.names[declared.name] = declared
+        self.functions |= dict.fromkeys(functions, declared)
         self._forget_callers()
-        return entry
+        return declared
 
     def extend(
         self,
-        entries: Iterable[Primitive | Composite],
+        declarations: Iterable[Primitive | Composite],
         *,
         later: Callable[[], Iterable[Primitive | Composite]] | None = None,
     ) -> None:
         """Register several; ``later`` gives more of them at the first name not found."""
-        for entry in entries:
-            self.add(entry)
+        for declared in declarations:
+            self.add(declared)
         if later is not None:
             self.later.append(later)
 
@@ -142,13 +142,13 @@ class Registry:
         return copy
 
     @contextmanager
-    def replaced(self, entry: Primitive | Composite, *serves: Callable[..., Any]) -> Iterator["Registry"]:
-        """Within the block ``entry`` takes the place of whatever had its name or functions; afterwards all is as
+    def replaced(self, declared: Primitive | Composite, *serves: Callable[..., Any]) -> Iterator["Registry"]:
+        """Within the block ``declared`` takes the place of whatever had its name or functions; afterwards all is as
         before."""
         before = dict(self.names), dict(self.functions)
         try:
-            self.names[entry.name] = entry
-            self.functions |= dict.fromkeys((*entry.serves, *serves), entry)
+            self.names[declared.name] = declared
+            self.functions |= dict.fromkeys((*declared.serves, *serves), declared)
             self._forget_callers()
             yield self
         finally:
@@ -227,13 +227,13 @@ registry = Registry(plugins=True)
 
 
 def register(
-    entry: Primitive | Composite, *serves: Callable[..., Any], into: Registry | None = None
+    declared: Primitive | Composite, *serves: Callable[..., Any], into: Registry | None = None
 ) -> Primitive | Composite:
     """Hand a primitive to a registry, with the NumPy functions it serves besides those it declares.
 
     Parameters
     ----------
-    entry
+    declared
         A :class:`Primitive` or a :class:`Composite`.
     *serves
         NumPy functions that mean it on tracers.
@@ -242,12 +242,12 @@ def register(
 
     Returns
     -------
-    The entry.
+    The declaration.
 
     Raises
     ------
     RegistrationError
-        For what is no entry, and where a name or a function is served by another one.
+        For what is no declaration, and where a name or a function is served by another one.
 
     Example
     -------
@@ -257,4 +257,4 @@ def register(
     >>> mine.named("double") is double
     True
     """
-    return (registry if into is None else into).add(entry, *serves)
+    return (registry if into is None else into).add(declared, *serves)

@@ -253,7 +253,7 @@ def composite(
     Raises
     ------
     RegistrationError
-        By ``register``, where another entry serves one of the functions.
+        By ``register``, where another declaration serves one of the functions.
 
     Example
     -------

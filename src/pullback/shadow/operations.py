@@ -110,7 +110,7 @@ class Constant:
 
 @frozen(slots=False)
 class Operation:
-    """One entry of the list. ``operands`` are the numbers of earlier values, or constants."""
+    """One of a list. ``operands`` are the numbers of earlier values, or constants."""
 
     what: Any
     """A primitive, or one of the words below."""
@@ -124,7 +124,7 @@ class Operation:
 
 
 def same(a: Operation, b: Operation) -> bool:
-    """Whether two entries say the same."""
+    """Whether two operations say the same."""
     if a is b:
         return True
     alike = a.what is b.what and a.operands == b.operands and a.makes == b.makes and a.results == b.results
@@ -196,7 +196,7 @@ for."""
 
 
 def agrees(op: Operation, what: Any, operands: tuple[Any, ...], params: Any) -> bool:
-    """Whether an operation is the one of an entry."""
+    """Whether an operation does this to these operands."""
     if op.what is not what or len(op.operands) != len(operands):
         return False
     for wanted, given in zip(op.operands, operands, strict=True):
@@ -211,8 +211,8 @@ def agrees(op: Operation, what: Any, operands: tuple[Any, ...], params: Any) -> 
     return same_content(op.params, params)
 
 
-def entry_of(what: Any, operand: Any) -> Any:
-    """An operand as an entry has it."""
+def operand_of(what: Any, operand: Any) -> Any:
+    """An operand as an operation has it."""
     if what is CAPTURE:
         return Constant.of(operand._value)
     return operand._id if isinstance(operand, Handle) else Constant.of(operand)

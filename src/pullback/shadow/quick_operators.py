@@ -30,7 +30,7 @@ from pullback.words.undocumented import by_assignment, error_state
 EAGER: Final = ((None, None, None, None, None, None, None),)
 """What the operators compare with where nothing is known."""
 UNBOUND: Final = ((None, None, None, None),)
-"""What operators on the pool's own handles compare with where nothing is known (:func:`bound_entry`)."""
+"""What operators on the pool's own handles compare with where nothing is known (:func:`bound_operation`)."""
 FANCY: Final = "a read by arrays"
 
 
@@ -42,7 +42,7 @@ class Known:
     held: frozenset[int] | None = None
     """Which constants records hold, by place among the constants; None where any may be."""
     quick: tuple[Any, ...] = field(init=False, repr=False)
-    """What stands at each place: ``(what, first, second, number, params, result, name)``; see :func:`quick_entry`."""
+    """What is at each place: ``(what, first, second, number, params, result, name)``, by :func:`quick_operation`."""
     ends: tuple[Any, ...] = field(init=False, repr=False)
     """The numbers of the values that it returns."""
     n_leaves: int = field(init=False, repr=False)
@@ -54,14 +54,14 @@ class Known:
         object.__setattr__(self, "n_leaves", self.operations[-1].params[0])
         object.__setattr__(self, "ends", self.operations[-1].operands)
         object.__setattr__(self, "stops", any(map(_stops, self.operations)))
-        object.__setattr__(self, "quick", tuple(map(quick_entry, self.operations)))
+        object.__setattr__(self, "quick", tuple(map(quick_operation, self.operations)))
 
 
 def _stops(op: Operation) -> bool:
     return op.what is READ or (type(op.what) is Primitive and op.what.ordered)
 
 
-def quick_entry(op: Operation) -> tuple[Any, ...]:
+def quick_operation(op: Operation) -> tuple[Any, ...]:
     """What an operator compares with; nothing for an operation of another kind.
 
     ``first`` and ``second`` are the numbers of handles, the types of Python numbers, constants, or None; of a read by
@@ -97,15 +97,15 @@ def quick_entry(op: Operation) -> tuple[Any, ...]:
     return op.what, ends[0], second, op.makes[0], None, result, op.what.name
 
 
-def bound_entry(entry: tuple[Any, ...], by_number: dict[int, Any], made: Any) -> tuple[Any, ...]:
-    """What an operator compares with first: ``(name, first, second, made)``, the same as a quick entry with the handles
-    of a pool themselves in the place of their numbers. A read of one element by a number has the primitive in the place
-    of the name.
+def bound_operation(quick: tuple[Any, ...], by_number: dict[int, Any], made: Any) -> tuple[Any, ...]:
+    """What an operator compares with first: ``(name, first, second, made)``, the same as a quick operation with the
+    handles of a pool themselves in the place of their numbers. A read of one element by a number has the primitive in
+    the place of the name.
 
     Where all before agrees, a handle of the pool stands for what it stood for in the step that is known, and a view is
     stale where it was: to ask whether it is the very one is enough.
     """
-    what, first, second, _, _, result, name = entry
+    what, first, second, _, _, result, name = quick
     if what is GETITEM:
         if result.kind != "view" and type(second) is int and isinstance(made, Tracer):
             return GETITEM, by_number[first], second, made
@@ -177,8 +177,8 @@ def binary(name: str, *, view: bool = False) -> tuple[Callable[..., Any], Callab
 
 
 def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any]:
-    """An operator of two operands. ``own`` and ``others`` are the places of these in an entry; a reflection has its own
-    in the second."""
+    """An operator of two operands. ``own`` and ``others`` are the places of these in a quick operation; a reflection
+    has its own in the second."""
 
     def operator(self: Any, other: Any) -> Any:
         tape = self._tape
@@ -188,15 +188,15 @@ def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any
             other = run.foreign(other)
             kind = type(other)
         at = run.at
-        entry = run.quick[at]
+        quick = run.quick[at]
         if (
-            entry[own] == self._id
-            and entry[6] == key
+            quick[own] == self._id
+            and quick[6] == key
             and error_state() is run.errors
             and warnings.filters is run.filters
             and not (view and is_stale(self))
         ):
-            wanted = entry[others]
+            wanted = quick[others]
             if kind is wanted and (kind is float or -MOST < other < MOST):  # a number of Python's
                 run.constants.append(other)
                 run.at = at + 1
@@ -219,17 +219,17 @@ def unary(name: str, *, view: bool = False) -> Callable[..., Any]:
 
     def operator(self: Any) -> Any:
         run = self._tape.shadow
-        entry = run.quick[run.at]
-        if _is_next(run, entry, self, key) and not (view and is_stale(self)):
+        quick = run.quick[run.at]
+        if _is_next(run, quick, self, key) and not (view and is_stale(self)):
             return _given(run, run.at)
         return call(_primitive(key), (self,), {})
 
     return operator
 
 
-def _is_next(run: Any, entry: tuple[Any, ...], handle: Any, key: str) -> bool:
+def _is_next(run: Any, quick: tuple[Any, ...], handle: Any, key: str) -> bool:
     """Whether the operation ``key`` with a handle first is the one expected next."""
-    return entry[1] == handle._id and entry[6] == key and _holds(run)
+    return quick[1] == handle._id and quick[6] == key and _holds(run)
 
 
 @cache
@@ -242,8 +242,8 @@ def matmul(self: Any, other: Any) -> Any:
     run = self._tape.shadow
     if isinstance(other, Handle) and other._tape is not self._tape:
         other = run.foreign(other)
-    entry = run.quick[run.at]
-    if type(entry[0]) is Primitive and entry[0].forward is np.matmul and _holds(run) and _both(run, entry, self, other):
+    quick = run.quick[run.at]
+    if type(quick[0]) is Primitive and quick[0].forward is np.matmul and _holds(run) and _both(run, quick, self, other):
         return _given(run, run.at)
     return Tracer.__matmul__(self, other)
 
@@ -254,17 +254,17 @@ def getitem(self: Any, key: Any) -> Any:
     at = run.at
     if (made := element(run, at, self, key)) is not None:
         return made
-    entry = run.quick[at]
-    if entry[1] == self._id and not (isinstance(self, View) and is_stale(self)):
-        if entry[0] is GETITEM:
-            if _is_key(key, entry[2]) and _holds(run):
+    quick = run.quick[at]
+    if quick[1] == self._id and not (isinstance(self, View) and is_stale(self)):
+        if quick[0] is GETITEM:
+            if _is_key(key, quick[2]) and _holds(run):
                 run.at = at + 1
                 made = run.made[at]
                 if isinstance(made, View):
-                    made._id, made._parent, made._parent_id = entry[3], self, self._id
+                    made._id, made._parent, made._parent_id = quick[3], self, self._id
                     made._params, made._written_in = {"key": key}, None
                 return made
-        elif entry[6] is FANCY and same_content(entry[4], key) and _holds(run):
+        elif quick[6] is FANCY and same_content(quick[4], key) and _holds(run):
             return _given(run, at)
     return Tracer.__getitem__(self, key)
 
@@ -278,17 +278,17 @@ def setitem(self: Any, key: Any, new: Any) -> None:
         if not by_assignment(_getframe(1)):
             raise shuffled()
     run = self._tape.shadow
-    entry = run.quick[run.at]
+    quick = run.quick[run.at]
     if (
-        entry[0] is WRITE
-        and entry[1] == self._id
-        and not entry[4][0]
+        quick[0] is WRITE
+        and quick[1] == self._id
+        and not quick[4][0]
         and not isinstance(self, View)
-        and _is_key(key, entry[3][0])
+        and _is_key(key, quick[3][0])
         and _holds(run)
-        and _admits(run, entry[2], new)
+        and _admits(run, quick[2], new)
     ):
-        run.repoint(self, entry[3][1], entry[5])
+        run.repoint(self, quick[3][1], quick[5])
         return
     Tracer.__setitem__(self, key, new)
 
@@ -301,25 +301,25 @@ def increment(name: str, *, subtracts: bool) -> Callable[..., Any]:
         run = self._tape.shadow
         if isinstance(other, Handle) and other._tape is not self._tape:
             return ordinary(self, other)
-        entry = run.quick[run.at]
-        if entry[0] is ADD and entry[4][4] is subtracts and _holds(run):
-            through, is_view = entry[4][0], isinstance(self, View)
+        quick = run.quick[run.at]
+        if quick[0] is ADD and quick[4][4] is subtracts and _holds(run):
+            through, is_view = quick[4][0], isinstance(self, View)
             root = self._parent if is_view else self
             if (
                 is_view is bool(through)
-                and root._id == entry[1]
+                and root._id == quick[1]
                 and not (is_view and (is_stale(self) or self._primitive is not GETITEM))
-                and _is_key(self._params["key"] if is_view else Ellipsis, entry[3][0])
-                and _admits(run, entry[2], other)
+                and _is_key(self._params["key"] if is_view else Ellipsis, quick[3][0])
+                and _admits(run, quick[2], other)
             ):
-                run.repoint(root, entry[3][1], entry[5])
+                run.repoint(root, quick[3][1], quick[5])
                 if is_view:
                     self._written_in = (root._id, 0)
                 return self
         elif (
-            _is_next(run, entry, self, scalar)
+            _is_next(run, quick, self, scalar)
             and not (isinstance(self, View) and is_stale(self))
-            and _admits(run, entry[2], other)
+            and _admits(run, quick[2], other)
         ):
             return _given(run, run.at)  # a scalar, which is rebound
         return ordinary(self, other)
@@ -335,10 +335,10 @@ def in_place(name: str) -> Callable[..., Any]:
     def operator(self: Any, other: Any) -> Any:
         run = self._tape.shadow
         at = run.at
-        entry = run.quick[at]
-        if entry[6] in keys and entry[1] == self._id and not isinstance(self, View) and _holds(run):
+        quick = run.quick[at]
+        if quick[6] in keys and quick[1] == self._id and not isinstance(self, View) and _holds(run):
             then = run.quick[at + 1]
-            if then[0] is TAKE and then[1:3] == (self._id, entry[3]) and _admits(run, entry[2], other):
+            if then[0] is TAKE and then[1:3] == (self._id, quick[3]) and _admits(run, quick[2], other):
                 run.at = at + 1
                 run.repoint(self, then[3], then[5])
                 return self
@@ -361,20 +361,20 @@ def array_ufunc(self: Any, func: Any, how: str, *inputs: Any, **kwargs: Any) -> 
             return caller(func)(*inputs)
     run = self._tape.shadow
     at = run.at
-    entry = run.quick[at]
-    prim = entry[0]
+    quick = run.quick[at]
+    prim = quick[0]
     if how == "__call__" and not kwargs and type(prim) is Primitive and prim.forward is func and _holds(run):
         if len(inputs) == 1:
-            if entry[1] == self._id and entry[2] is None and not (isinstance(self, View) and is_stale(self)):
+            if quick[1] == self._id and quick[2] is None and not (isinstance(self, View) and is_stale(self)):
                 return _given(run, at)
-        elif len(inputs) == 2 and _both(run, entry, *inputs):
+        elif len(inputs) == 2 and _both(run, quick, *inputs):
             return _given(run, at)
     return Tracer.__array_ufunc__(self, func, how, *inputs, **kwargs)
 
 
-def _both(run: Any, entry: tuple[Any, ...], one: Any, other: Any) -> bool:
+def _both(run: Any, quick: tuple[Any, ...], one: Any, other: Any) -> bool:
     n = len(run.constants)
-    if _admits(run, entry[1], one) and _admits(run, entry[2], other):
+    if _admits(run, quick[1], one) and _admits(run, quick[2], other):
         return True
     del run.constants[n:]
     return False

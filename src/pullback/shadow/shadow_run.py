@@ -37,7 +37,7 @@ from pullback.shadow.operations import (
     Result,
     agrees,
     entering,
-    entry_of,
+    operand_of,
     same,
 )
 from pullback.shadow.quick_operators import EAGER, UNBOUND, Known
@@ -73,7 +73,7 @@ class ShadowRun(Reading):
     lasting: dict[int, Any] = field(factory=dict, init=False)
     """The values of captured handles, by id: no write reaches them while the loop runs."""
     admitted: dict[int, Operation] = field(factory=dict, init=False)
-    """The entry of a list that such a value was last seen to be what it captures."""
+    """The operation of a list that such a value was last seen to be what it captures."""
     operations: list[Operation] = field(factory=list, init=False)
     """What an eager run has done."""
     ranges: list[tuple[int, int]] = field(factory=list, init=False)
@@ -359,7 +359,7 @@ class ShadowRun(Reading):
     def _carried_out(self, what: Any, operands: tuple[Any, ...], params: Any) -> Any:
         tape = self.eager.opened()
         start, first = len(tape.records), self.n_values
-        entries = tuple(entry_of(what, o) for o in operands)
+        noted = tuple(operand_of(what, o) for o in operands)
         if what is not CAPTURE:
             for operand in operands:
                 if not isinstance(operand, Handle):
@@ -375,7 +375,7 @@ class ShadowRun(Reading):
             self.why = self.why or f"{what.name} may fail, or give another shape, for what its operands hold"
         if not self.holds:
             self.why = self.why or ERROR_STATE
-        op = Operation(what, entries, params, tuple(range(first, first + len(parts))), results, several)
+        op = Operation(what, noted, params, tuple(range(first, first + len(parts))), results, several)
         self.operations.append(op)
         self.ranges.append((start, len(tape.records)))
         self.eager.place(op, given)

@@ -19,7 +19,7 @@ from pullback.shadow.quick_operators import (
     Known,
     array_ufunc,
     binary,
-    bound_entry,
+    bound_operation,
     getitem,
     in_place,
     increment,
@@ -192,7 +192,7 @@ class Pool:
     made: list[Any] = field(factory=list, init=False)
     """What the operation at each place gives."""
     bound: list[tuple[Any, ...]] = field(init=False)
-    """What an operator at a place compares with before anything else (``bound_entry``), once the pool serves again."""
+    """What an operator at a place compares with first (``bound_operation``), once the pool serves again."""
     starting: tuple[Any, ...] = field(default=(), init=False)
     """The handles of what enters, then."""
     ending: tuple[Any, ...] | None = field(default=None, init=False)
@@ -221,7 +221,7 @@ class Pool:
                 by_number[op.makes[0]] = by_number[op.operands[0]]
                 continue
             by_number.update(zip(op.makes, made if op.several else (made,), strict=False))
-            self.bound[at] = bound_entry(self.known.quick[at], by_number, made)
+            self.bound[at] = bound_operation(self.known.quick[at], by_number, made)
         ends = tuple(by_number.get(end) if type(end) is int else None for end in self.known.ends)
         self.ending = None if any(end is None for end in ends) else ends
         self.starting, self.is_bound = tuple(self.entering), True
@@ -282,7 +282,7 @@ class Following:
     tape: Tape
     following: Known | None = field(default=None, init=False)
     quick: Sequence[Any] = field(default=EAGER, init=False)
-    """What the operators compare with, by place (``quick_entry``)."""
+    """What the operators compare with, by place (``quick_operation``)."""
     at: int = field(default=0, init=False)
     """The place of the next operation while one list is followed."""
     bound: Sequence[Any] = field(default=UNBOUND, init=False)

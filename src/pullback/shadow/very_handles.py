@@ -14,8 +14,8 @@ from pullback.words.undocumented import error_state
 
 
 def of_two(key: str, own: int, general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An operator of two operands, called on the one at place ``own`` of an entry, 1 or 2 (its reflection); ``general``
-    where the entry of the pool says otherwise."""
+    """An operator of two operands, called on the one at place ``own`` of a bound operation, 1 or 2 (its reflection);
+    ``general`` where that says otherwise."""
     name, others = intern(key), 3 - own
 
     def operator(self: Any, other: Any) -> Any:

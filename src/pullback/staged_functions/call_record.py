@@ -201,8 +201,8 @@ def _swept(
     n, standing = len(stage.entered), captured(stage)
     stage.thawed(tape, slots, ids[n:])
     local: list[Any] = [None] * len(tape.records)
-    entries = (*range(n), *standing.values())
-    for ident, k in zip(ids, entries, strict=True):
+    places = (*range(n), *standing.values())
+    for ident, k in zip(ids, places, strict=True):
         local[k], cts[ident] = cts[ident], None
     seeded = (at for at in stage.left if at is not None)
     for (ident, _), ct in zip(seeded, seeds, strict=True):
@@ -210,7 +210,7 @@ def _swept(
     one = Sweep(local, outer=around.outer, masks=masks, place=around.place)
     one.told, one.step = around.told, around.step
     sweep(tape, stage.n_inputs, len(tape.records), (one,))
-    for ident, k in zip(ids, entries, strict=True):
+    for ident, k in zip(ids, places, strict=True):
         cts[ident] = local[k] if k < n else one.gathered.get(ident)
 
 

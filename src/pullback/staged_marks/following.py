@@ -121,8 +121,8 @@ class FollowedMarks:
         records = self.tape.records[self.start :]
         loops = any(record is not None and FORMS[record[0]].wide for record in records)
         if self.chain is not None:  # which may have let go of the records
-            last = [entry for pattern in self.chain.entries.patterns[-1:] for entry in pattern.entries]
-            loops |= any(entry is not None and entry.rerun is not None for entry in last)
+            last = [recipe for pattern in self.chain.recipes.patterns[-1:] for recipe in pattern.recipes]
+            loops |= any(recipe is not None and recipe.rerun is not None for recipe in last)
         self.over = loops or len(records) < self.fewest
         return self.over
 
@@ -159,10 +159,10 @@ class FollowedMarks:
         if lesson is not None:
             stage = lesson[0]
             if self.chain is not None:
-                self.sides[stage] = Side.of(self.chain.entries, *lesson)
+                self.sides[stage] = Side.of(self.chain.recipes, *lesson)
         elif stage is None:
             return None
-        if not any(known is stage and entry == kinds for entry, known in self.known.stages):
+        if not any(known is stage and theirs == kinds for theirs, known in self.known.stages):
             return None
         self.goes_on = (*stage.kinds, *(kinds[k] for k in stage.stays)) == kinds
         return stage if self.chain is None or self._is_told(stage) else None
@@ -170,7 +170,7 @@ class FollowedMarks:
     def _is_told(self, stage: MarkedStage) -> bool:
         """Whether the chain expects the same."""
         side = self.sides.get(stage)
-        return side is not None and side.is_expected(self.chain.entries)
+        return side is not None and side.is_expected(self.chain.recipes)
 
     def ends(self) -> None:
         """A mark: the step under way is over, and its records stand on the tape."""
@@ -217,7 +217,7 @@ class FollowedMarks:
 
     def _says(self) -> bool:
         side: Any = self.sides[self.stage]  # type: ignore[index]  # one is followed
-        return bool(side.says(self.chain.entries, [x.ident for x in self.lent], self.run.captured))
+        return bool(side.says(self.chain.recipes, [x.ident for x in self.lent], self.run.captured))
 
     def _compute(self) -> None:
         """The step has done what is known."""
@@ -301,12 +301,13 @@ class FollowedMarks:
             return  # the next one is entered by other values
         places = tuple(twin._id - self.start for twin in found)
         ends = places, stays
-        for entry, stage in known.stages:
-            if entry == kinds and (stage.places, stage.stays) == ends and _are(stage.known.operations, step.operations):
+        for theirs, stage in known.stages:
+            same = theirs == kinds and (stage.places, stage.stays) == ends
+            if same and _are(stage.known.operations, step.operations):
                 self.lesson = stage, _done(step, run, self.start)
                 return
-        for entry, operations, lived in known.seen:
-            if entry == kinds and lived == ends and _are(operations, step.operations):
+        for theirs, operations, lived in known.seen:
+            if theirs == kinds and lived == ends and _are(operations, step.operations):
                 flags = tuple(one.flag for one in living)
                 stage = marked_stage_of(step, places, flags, tuple(one.kind for one in living), stays)
                 known.stages = [*known.stages[1 - MOST_STAGES :], (kinds, stage)]

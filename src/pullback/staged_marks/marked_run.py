@@ -96,7 +96,7 @@ class MarkedPool:
         pool.bind()
         pool.starting, pool.ending = (), None
         leaving = {id(pool.made[place]) for place in self.places} | {id(handle) for handle in pool.entering}
-        pool.bound = [UNBOUND[0] if any(id(x) in leaving for x in entry) else entry for entry in pool.bound]
+        pool.bound = [UNBOUND[0] if any(id(x) in leaving for x in bound) else bound for bound in pool.bound]
         made = [h for part in pool.made if part is not None for h in (part if type(part) is tuple else (part,))]
         self.watched = [handle for handle in made if id(handle) not in leaving]
         entering = {id(handle) for handle in pool.entering}

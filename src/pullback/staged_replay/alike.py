@@ -10,7 +10,7 @@ from pullback.memory.ledger import Item
 from pullback.memory.reverse_sweep import Sweep
 from pullback.recording.copies import faithful
 from pullback.replay.needs import Needs
-from pullback.replay.step_entries import FAR, StepEntries
+from pullback.replay.step_recipes import FAR, StepRecipes
 from pullback.staged_replay.pattern_routes import Route, idents_of, picking
 from pullback.staged_replay.pattern_shelf import Known
 from pullback.staged_replay.pattern_stages import PatternReverse, PatternStage, Seeded
@@ -43,9 +43,9 @@ class Handed:
 
     def back(self, one: Sweep) -> None:
         """The sweep has them."""
-        entries, (places, before, _) = self.alike.entries, self.key
-        start = entries.cuts[self.step]
-        idents = [*(start + place for place in places), *idents_of(entries, before, self.step)]
+        recipes, (places, before, _) = self.alike.recipes, self.key
+        start = recipes.cuts[self.step]
+        idents = [*(start + place for place in places), *idents_of(recipes, before, self.step)]
         for ident, ct in zip(idents, self.seeds, strict=True):
             one.cts[ident] = ct
             one.owned.discard(ident)
@@ -55,7 +55,7 @@ class Handed:
 class Alike:
     """The steps from ``first`` on, before ``stop``: after each the same is needed, and all are of one length."""
 
-    entries: StepEntries
+    recipes: StepRecipes
     needs: Needs
     first: int
     stop: int
@@ -75,8 +75,8 @@ class Alike:
     """Whether what a step gives is of the kind that the next takes; None where none was run."""
 
     def __attrs_post_init__(self) -> None:
-        self.operands = self.entries.patterns[self.first].operands
-        self.plain = not any(self.entries.others[self.first : self.stop]) and self.stage.takes_constants(self.operands)
+        self.operands = self.recipes.patterns[self.first].operands
+        self.plain = not any(self.recipes.others[self.first : self.stop]) and self.stage.takes_constants(self.operands)
         self.places = self.work.of(self.stage.advance), self.work.of(self.stage.record)
         self.lowest = min((k for k in self.stage.entering if k >= FAR), default=0)
 
@@ -87,23 +87,23 @@ class Alike:
 
     def state_of(self, values: dict[int, Any], step: int) -> tuple[Any, ...] | None:
         """What enters a step, of values by id; None where it is not for these functions."""
-        idents = idents_of(self.entries, self.route.keys, step)
+        idents = idents_of(self.recipes, self.route.keys, step)
         state = tuple(map(values.get, idents))
         if any(x is None for x in state):
             return None
         if len(values) > len(state) and any(
-            self.needs.reads_from(step, i, self.entries) for i in {*values} - {*idents}
+            self.needs.reads_from(step, i, self.recipes) for i in {*values} - {*idents}
         ):
             return None
         return state if self.stage.takes(self.route.read(state)) else None
 
     def values(self, step: int, state: Sequence[Any]) -> dict[int, Any]:
         """The values by id, of what enters a step."""
-        return dict(zip(idents_of(self.entries, self.route.keys, step), state, strict=True))
+        return dict(zip(idents_of(self.recipes, self.route.keys, step), state, strict=True))
 
     def _operands_of(self, step: int) -> Sequence[Any] | None:
         """The plain operands of a step; None where the functions are not for them."""
-        operands = self.entries.operands_of(step)
+        operands = self.recipes.operands_of(step)
         return operands if self.stage.takes_constants(operands) else None
 
     def advance(self, start: int, stop: int, state: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
@@ -151,13 +151,13 @@ class Alike:
         reverse = self.stage.reverses.get(key)
         if reverse is None or not reverse.fits(seeds):
             return None
-        start, stop, cts = self.entries.cuts[step], self.entries.cuts[step + 1], one.cts
+        start, stop, cts = self.recipes.cuts[step], self.recipes.cuts[step + 1], one.cts
         cts[start:stop] = [None] * (stop - start)
-        for ident in idents_of(self.entries, key[1], step):
+        for ident in idents_of(self.recipes, key[1], step):
             cts[ident] = None
         way, clear = None if reverse.way is None else picking(reverse.way), start
         if way is not None and step > self.first:
-            least = max(0, self.entries.cuts[self.first] + self.lowest)
+            least = max(0, self.recipes.cuts[self.first] + self.lowest)
             clear = next((i + 1 for i in range(start - 1, least - 1, -1) if cts[i] is not None), least)
         generated = reverse.own or reverse.generated
         if reverse.own is not None:  # it may write to them
@@ -173,10 +173,10 @@ class Alike:
             if handed.sure or reverse.fits(seeds):
                 handed.step, handed.seeds, handed.sure = before, seeds, True
                 return handed
-        for ident, ct in zip(idents_of(self.entries, reverse.gives, step), cts, strict=True):
+        for ident, ct in zip(idents_of(self.recipes, reverse.gives, step), cts, strict=True):
             one.cts[ident] = ct
             one.owned.discard(ident)
         return None
 
     def _clear(self, step: int, clear_from: int) -> bool:
-        return max(0, self.entries.cuts[step] + self.lowest) >= clear_from
+        return max(0, self.recipes.cuts[step] + self.lowest) >= clear_from

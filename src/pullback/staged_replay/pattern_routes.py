@@ -7,12 +7,12 @@ from typing import Any
 from attrs import frozen
 
 from pullback.replay.needs import StepNeeds
-from pullback.replay.step_entries import FAR, HORIZON, StepEntries
+from pullback.replay.step_recipes import FAR, HORIZON, StepRecipes
 
 
-def idents_of(entries: StepEntries, codes: Sequence[int], step: int) -> list[int]:
-    """The ids of what stands so in the entries of a step."""
-    start, ident = entries.cuts[step], entries.ident
+def idents_of(recipes: StepRecipes, codes: Sequence[int], step: int) -> list[int]:
+    """The ids of what stands so in the recipes of a step."""
+    start, ident = recipes.cuts[step], recipes.ident
     return [k + start if k >= FAR else ident(k, start) for k in codes]
 
 
@@ -21,7 +21,7 @@ class Route:
     """The way from one step to the next, where both have the same needs."""
 
     keys: tuple[int, ...]
-    """What enters such a step and is read, here or later, as it stands in the entries: the *state*."""
+    """What enters such a step and is read, here or later, as it stands in the recipes: the *state*."""
     length: int
     """The records of the step."""
     read: Callable[[Any], tuple[Any, ...]]
@@ -30,9 +30,9 @@ class Route:
     """The next state, of what the functions return and the state."""
     returned: tuple[int, ...]
 
-    def entering(self, env: dict[int, Any], entries: StepEntries, start: int) -> tuple[Any, ...]:
+    def entering(self, env: dict[int, Any], recipes: StepRecipes, start: int) -> tuple[Any, ...]:
         """The state of the step that starts at ``start``."""
-        return tuple(env.get(entries.ident(k, start)) for k in self.keys)
+        return tuple(env.get(recipes.ident(k, start)) for k in self.keys)
 
     def taken(self, env: dict[int, Any], start: int) -> None:
         """The values from before the step leave the environment: the state alone has them."""
@@ -41,10 +41,10 @@ class Route:
                 env.pop(start + k, None)
 
     def left(
-        self, env: dict[int, Any], entries: StepEntries, start: int, returned: Sequence[Any], state: Sequence[Any]
+        self, env: dict[int, Any], recipes: StepRecipes, start: int, returned: Sequence[Any], state: Sequence[Any]
     ) -> None:
         """The environment has what there is after the step that starts at ``start``."""
-        env.update(zip([entries.ident(k, start) for k in self.keys], state, strict=True))
+        env.update(zip([recipes.ident(k, start) for k in self.keys], state, strict=True))
         env.update(zip([start + place for place in self.returned], returned, strict=True))
 
 

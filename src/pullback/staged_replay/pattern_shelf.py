@@ -5,7 +5,7 @@ from typing import Any
 from attrs import define
 
 from pullback.replay.needs import StepNeeds
-from pullback.replay.step_entries import Pattern
+from pullback.replay.step_recipes import Pattern
 from pullback.staged_replay.pattern_stages import PatternStage
 from pullback.staging.shelf import Recent
 from pullback.statements.symbols import Program
@@ -37,7 +37,7 @@ class Known:
     wanting: bool = False
     """Whether a step has met cotangents for which there is no reverse."""
     why: str = ""
-    """Why these steps are executed from their entries."""
+    """Why these steps are executed from their recipes."""
 
     @property
     def over(self) -> bool:
@@ -66,14 +66,14 @@ _SHELF = Recent(MOST_PATTERNS)
 def known_of(needs: StepNeeds, backend: str) -> Known:
     """What is known of the steps with these needs, for NumPy's functions or those of a backend."""
     pattern = needs.pattern
-    first = next((entry for entry in pattern.entries if entry is not None), None)
-    key = backend, len(pattern.entries), None if first is None else first.skeleton[-1], len(needs.after)
+    first = next((recipe for recipe in pattern.recipes if recipe is not None), None)
+    key = backend, len(pattern.recipes), None if first is None else first.skeleton[-1], len(needs.after)
     with _SHELF.changing:
         shelf: list[Known] = _SHELF.of(key, list)
         for known in shelf:
             if known.after == needs.after and _same(known.pattern, pattern):
                 return known
-        made = Known(Pattern(pattern.entries, ()), needs.after)
+        made = Known(Pattern(pattern.recipes, ()), needs.after)
         shelf.append(made)
         del shelf[:-MOST_LESSONS]
         return made
@@ -86,16 +86,16 @@ def patterns_in(code: Any) -> list[Known]:
     return [
         known
         for known in found
-        if any(entry is not None and site_code(entry.skeleton[-1])[0] is code for entry in known.pattern.entries)
+        if any(recipe is not None and site_code(recipe.skeleton[-1])[0] is code for recipe in known.pattern.recipes)
     ]
 
 
 def _same(a: Pattern, b: Pattern) -> bool:
-    """Whether the entries are the same, but for the operands."""
-    return a.entries is b.entries or (
-        len(a.entries) == len(b.entries)
+    """Whether the recipes are the same, but for the operands."""
+    return a.recipes is b.recipes or (
+        len(a.recipes) == len(b.recipes)
         and all(
             x is y or (x is not None and y is not None and x.says(y.skeleton, y.arguments, y.params))
-            for x, y in zip(a.entries, b.entries, strict=True)
+            for x, y in zip(a.recipes, b.recipes, strict=True)
         )
     )

@@ -31,7 +31,7 @@ class Reversible(Protocol):
 
     @property
     def entering(self) -> tuple[int, ...]:
-        """All that enters, as it stands in the entries."""
+        """All that enters, as it stands in the recipes."""
 
     @property
     def slots(self) -> tuple[int, ...]:
@@ -51,7 +51,7 @@ class PatternStage:
     """The functions for the steps of one pattern after which the same is needed."""
 
     inputs: tuple[int, ...]
-    """What enters and is read, as it stands in the entries."""
+    """What enters and is read, as it stands in the recipes."""
     kinds: tuple[Constant, ...]
     """The kinds of what enters."""
     operands: tuple[Constant, ...]
@@ -117,7 +117,7 @@ class PatternReverse:
     specs: tuple[tuple[Any, ...], ...]
     """Type, shape and dtype of these."""
     gives: tuple[int, ...]
-    """What gets a cotangent of all that enters, as it stands in the entries."""
+    """What gets a cotangent of all that enters, as it stands in the recipes."""
     way: tuple[int, ...] | None = None
     """The places, in what the function gives, of what it takes in the step before; None where it takes others there."""
     own: Generated | None = None

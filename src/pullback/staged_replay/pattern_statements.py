@@ -1,4 +1,4 @@
-"""The entries of a pattern as statements: what executing a step again computes, written down once."""
+"""The recipes of a pattern as statements: what executing a step again computes, written down once."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from pullback.recording.recorder import INPUT
 from pullback.recording.results import COMPONENT
 from pullback.recording.writes import CREATE, WRITE_OPCODES
 from pullback.replay.needs import StepNeeds
-from pullback.replay.step_entries import Entry, Operand, Pattern
+from pullback.replay.step_recipes import Operand, Pattern, Recipe
 from pullback.rules.forms import FORMS
 from pullback.shadow.waiting import may_wait
 from pullback.staging.forward_statements import Forward, NotStageableError, called, written
@@ -25,10 +25,10 @@ class PatternStatements:
     first: ids count from these."""
 
     inputs: tuple[int, ...]
-    """What enters, as it stands in the entries."""
+    """What enters, as it stands in the recipes."""
     forward: Forward = field(factory=Forward)
     known: dict[int, Any] = field(factory=dict)
-    """The symbols of values, by how these stand in the entries."""
+    """The symbols of values, by how these stand in the recipes."""
     records: list[Any] = field(factory=list)
 
     @property
@@ -37,13 +37,13 @@ class PatternStatements:
         return self.forward.program
 
     def local(self, coded: int) -> int:
-        """The place among the records of what stands so in the entries."""
+        """The place among the records of what stands so in the recipes."""
         return coded + len(self.inputs) if coded >= 0 else self.inputs.index(coded)
 
 
 def inputs_of(pattern: Pattern) -> tuple[int, ...]:
-    """What the entries of a pattern read from before the step."""
-    return tuple(dict.fromkeys(k for entry in pattern.entries if entry is not None for k in entry.ids() if k < 0))
+    """What the recipes of a pattern read from before the step."""
+    return tuple(dict.fromkeys(k for recipe in pattern.recipes if recipe is not None for k in recipe.ids() if k < 0))
 
 
 def statements_of(
@@ -64,44 +64,44 @@ def statements_of(
             forward.inputs.append(made.known[coded])
         made.records.append((INPUT.opcode, 0))
     forward.constants = [program.value(x) for x in operands]
-    for place, (entry, record) in enumerate(zip(pattern.entries, recorded, strict=True)):
-        if entry is None or entry.rerun is not None:
+    for place, (recipe, record) in enumerate(zip(pattern.recipes, recorded, strict=True)):
+        if recipe is None or recipe.rerun is not None:
             raise NotStageableError("a loop, or what is not executed again")
-        program.site = entry.skeleton[-1]
-        given = tuple(forward.constants[a.place] if type(a) is Operand else made.known.get(a) for a in entry.arguments)
-        out, residuals = _executed(program, entry, given) if place in needs.values else (None, {})
+        program.site = recipe.skeleton[-1]
+        given = tuple(forward.constants[a.place] if type(a) is Operand else made.known.get(a) for a in recipe.arguments)
+        out, residuals = _executed(program, recipe, given) if place in needs.values else (None, {})
         made.known[place] = out
-        made.records.append(held_by_symbols(_local(made, entry, record), given, out, residuals))
+        made.records.append(held_by_symbols(_local(made, recipe, record), given, out, residuals))
     return made
 
 
-def _executed(program: Program, entry: Entry, given: tuple[Any, ...]) -> tuple[Any, Any]:
-    form, opcode = entry.form, entry.skeleton[0]
+def _executed(program: Program, recipe: Recipe, given: tuple[Any, ...]) -> tuple[Any, Any]:
+    form, opcode = recipe.form, recipe.skeleton[0]
     if opcode in WRITE_OPCODES:
         add = form.name.startswith("increment")
-        return written(program, given[0], entry.params["region"], given[1], add=add), {}
+        return written(program, given[0], recipe.params["region"], given[1], add=add), {}
     if opcode == CREATE.opcode:
-        return _created(program, entry, given), {}
+        return _created(program, recipe, given), {}
     if opcode == COMPONENT.opcode:
-        return given[0][entry.params["place"]], {}
+        return given[0][recipe.params["place"]], {}
     prim = form.primitive
     if form is not READ and (prim.guarded or prim.opaque or prim.ordered or not prim.rules or not may_wait(prim)):
         raise NotStageableError(f"{form.name} may fail, has an effect, is not the library's own, or a mark")
-    return called(program, prim, given, entry.params)
+    return called(program, prim, given, recipe.params)
 
 
-def _created(program: Program, entry: Entry, given: tuple[Any, ...]) -> Symbol:
+def _created(program: Program, recipe: Recipe, given: tuple[Any, ...]) -> Symbol:
     if given:
         copied: Symbol = program.call(faithful_copy, given, {})
         return copied
-    params = entry.params
+    params = recipe.params
     made: Symbol = program.call(np.zeros, (params["shape"], params["dtype"]), {})
     if program.samples[made.number].strides != params["strides"]:
         raise NotStageableError("a new array that lies in another order")
     return made
 
 
-def _local(made: PatternStatements, entry: Entry, record: Any) -> Any:
+def _local(made: PatternStatements, recipe: Recipe, record: Any) -> Any:
     """A record with the ids of the statements."""
-    ids = [made.local(k) for k in entry.skeleton[1 : 1 + len(FORMS[record[0]].active)]]
+    ids = [made.local(k) for k in recipe.skeleton[1 : 1 + len(FORMS[record[0]].active)]]
     return (record[0], *ids, *record[1 + len(ids) :])

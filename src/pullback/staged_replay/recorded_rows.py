@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from pullback.recording.regions import Region
 from pullback.recording.tape import Tape
 from pullback.recording.writes import WRITE_OPCODES
-from pullback.replay.step_entries import AROUND, FAR
+from pullback.replay.step_recipes import AROUND, FAR
 from pullback.rules.forms import FORMS
 from pullback.words.sameness import WHOLE, same_content
 
@@ -44,7 +44,7 @@ class Row:
     length: int
     n: int
     records: list[tuple[Any, ...]] = field(factory=list)
-    """The records of one step, without the line: ids from before it as entries have them, and a :class:`Held` in the
+    """The records of one step, without the line: ids from before it as recipes have them, and a :class:`Held` in the
     place of each value."""
     kinds: list[tuple[Any, ...]] = field(factory=list)
     """The kinds of the values that a record holds: type, shape, dtype and strides."""

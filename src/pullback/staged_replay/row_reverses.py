@@ -22,7 +22,7 @@ from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
 from pullback.recording.writes import CREATE, WRITE_OPCODES
 from pullback.replay.marked_steps import MarkedSteps
-from pullback.replay.step_entries import FAR
+from pullback.replay.step_recipes import FAR
 from pullback.rules.forms import FORMS
 from pullback.staged_replay.pattern_routes import picking
 from pullback.staged_replay.pattern_stages import PatternReverse, Seeded, reverse_of_pattern

@@ -1,5 +1,5 @@
 """Steps of plain code that are executed again by generated functions: of a pattern that many steps share, once these
-have given the bytes of a step that was executed from its entries.
+have given the bytes of a step that was executed from its recipes.
 
 The primitives are the library's own and depend on nothing but their operands, so what such a step gives need not be
 compared with the first run.
@@ -22,7 +22,7 @@ from pullback.recording.copies import faithful
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
 from pullback.replay.needs import Needs, StepNeeds
-from pullback.replay.step_entries import StepEntries
+from pullback.replay.step_recipes import StepRecipes
 from pullback.staged_replay.alike import Alike
 from pullback.staged_replay.learned_reverses import Learning
 from pullback.staged_replay.pattern_routes import Route, idents_of
@@ -49,7 +49,7 @@ LARGE = 2 * 2**20
 TIMES = 2
 """How much of these it takes: copies of what enters, what the functions give, and what they work in."""
 MOST_WAITS = 24
-"""Steps that are executed from their entries until then."""
+"""Steps that are executed from their recipes until then."""
 FEWEST_ALIKE = 4
 """Steps of one kind in a row that are carried out as such."""
 _PLAIN = (np.ndarray, np.generic, float, int, complex)
@@ -60,7 +60,7 @@ class StagedPatterns:
     """The functions of one chain."""
 
     tape: Tape
-    entries: StepEntries
+    recipes: StepRecipes
     needs: Needs
     fewest: int
     most_bytes: float
@@ -121,7 +121,7 @@ class StagedPatterns:
             alike = self.alikes.get((first, stage))
             if alike is None and stage.route is not None:
                 work, known = self.work(stage), self.known_of(step)
-                alike = Alike(self.entries, self.needs, first, stop, known, stage, stage.route, work)
+                alike = Alike(self.recipes, self.needs, first, stop, known, stage, stage.route, work)
                 self.alikes[first, stage] = alike
             state = None if alike is None or alike.closes is False else alike.state_of(values, step)
             if alike is not None and state is not None:
@@ -130,7 +130,7 @@ class StagedPatterns:
 
     def row_of(self, step: int) -> tuple[int, int]:
         """The steps of one kind in a row among which a step is: the first, and the one after the last."""
-        needs, cuts = self.needs.steps, self.entries.cuts
+        needs, cuts = self.needs.steps, self.recipes.cuts
         if not self.starts:
             self.starts = [
                 k
@@ -141,8 +141,8 @@ class StagedPatterns:
         return self.starts[place - 1], self.starts[place] if place < len(self.starts) else len(needs)
 
     def ident(self, coded: int, step: int) -> int:
-        """The id of what stands so in the entries of a step."""
-        return self.entries.ident(coded, self.entries.cuts[step])
+        """The id of what stands so in the recipes of a step."""
+        return self.recipes.ident(coded, self.recipes.cuts[step])
 
     def work(self, stage: PatternStage) -> Workspace:
         """The arrays that a stage works in."""
@@ -168,19 +168,19 @@ class StagedPatterns:
             if stage.route is not None and not both:
                 return self._run(step, stop, stage, stage.route, env)
             (returned,) = stage.advance.function(entering, operands, *self.work(stage).of(stage.advance))
-        if both:  # its tape holds some of them: as where the step is executed from its entries, they are there once
+        if both:  # its tape holds some of them: as where the step is executed from its recipes, they are there once
             at = dict(both)
             returned = [slots[at[k]] if k in at else value for k, value in enumerate(returned)]
-        start = self.entries.cuts[step]
+        start = self.recipes.cuts[step]
         env.update(zip([start + place for place in stage.returned], returned, strict=True))
         return step + 1
 
     def _run(self, first: int, stop: int, stage: PatternStage, route: Route, env: dict[int, Any]) -> int:
         """Carry out a step that fits, and those after it that are of the same kind. What one of them gives is of the
         kind that the next takes if it was so once."""
-        needs, cuts, entries = self.needs.steps, self.entries.cuts, self.entries
+        needs, cuts, recipes = self.needs.steps, self.recipes.cuts, self.recipes
         function, work = stage.advance.function, self.work(stage).of(stage.advance)
-        state, operands = route.entering(env, entries, cuts[first]), entries.operands_of(first)
+        state, operands = route.entering(env, recipes, cuts[first]), recipes.operands_of(first)
         for step in range(first, stop):
             (returned,) = function(route.read(state), operands, *work)
             after = step + 1
@@ -189,14 +189,14 @@ class StagedPatterns:
             following = route.pick((*returned, *state))
             if step == first and not stage.takes(route.read(following)):
                 break
-            if entries.others[after] is not None or entries.others[step] is not None:
-                operands = entries.operands_of(after)
+            if recipes.others[after] is not None or recipes.others[step] is not None:
+                operands = recipes.operands_of(after)
                 if not stage.takes_constants(operands):
                     break
             if step == first:
                 route.taken(env, cuts[first])
             state = following
-        route.left(env, entries, cuts[step], returned, state)
+        route.left(env, recipes, cuts[step], returned, state)
         return after
 
     def repeats_surely(self, step: int) -> bool:
@@ -223,9 +223,9 @@ class StagedPatterns:
         stages = self.known_of(step).stages
         if not stages or TRAPPED.get():
             return None
-        operands = self.entries.operands_of(step)
+        operands = self.recipes.operands_of(step)
         for stage in stages:
-            entering = list(map(env.get, idents_of(self.entries, stage.inputs, step)))
+            entering = list(map(env.get, idents_of(self.recipes, stage.inputs, step)))
             known = self.took[0] is stage and self.took[1] is operands
             if stage.takes(entering) and (known or stage.takes_constants(operands)):
                 self.took = stage, operands
@@ -240,30 +240,30 @@ class StagedPatterns:
     def thaw(self, step: int) -> None:
         """The records of a step stand on the tape again."""
         stage, slots = self.slots.pop(step)
-        start = self.entries.cuts[step]
-        for place, entry in enumerate(self.entries.patterns[step].entries):
-            assert entry is not None  # or there were no functions
-            record, saved = self.entries.recorded(entry, start), stage.saved(place, slots)
-            first = 1 + len(entry.form.active)
+        start = self.recipes.cuts[step]
+        for place, recipe in enumerate(self.recipes.patterns[step].recipes):
+            assert recipe is not None  # or there were no functions
+            record, saved = self.recipes.recorded(recipe, start), stage.saved(place, slots)
+            first = 1 + len(recipe.form.active)
             self.tape.records[start + place] = (*record[:first], *saved, *record[first + len(saved) :])
 
     # Learning.
     def entering(self, step: int, env: dict[int, Any]) -> dict[int, Any] | None:
-        """Copies of what enters a step that is about to be executed from its entries, as it stands in these; None where
+        """Copies of what enters a step that is about to be executed from its recipes, as it stands in these; None where
         it is not to be written down."""
         known = self.known_of(step)
         if known.over or TRAPPED.get() or (known.takes_bytes and not self._has_room(known)):
             return None
-        pattern = self.entries.patterns[step]
+        pattern = self.recipes.patterns[step]
         found = {k: env[self.ident(k, step)] for k in inputs_of(pattern) if self.ident(k, step) in env}
         if not all(isinstance(x, _PLAIN) for x in found.values()):
             return None
         return {k: faithful(x) for k, x in found.items()}
 
     def learn(self, step: int, entering: dict[int, Any], env: dict[int, Any]) -> None:
-        """Write down a step that was entered so and executed from its entries; ``env`` is what there is after it."""
+        """Write down a step that was entered so and executed from its recipes; ``env`` is what there is after it."""
         needs, known = self.needs.steps[step], self.known_of(step)
-        start, stop = self.entries.cuts[step], self.entries.cuts[step + 1]
+        start, stop = self.recipes.cuts[step], self.recipes.cuts[step + 1]
         records = self.tape.records[start:stop]
         held = sum(n for _, n, _ in record_items(records)) + sum(map(nbytes_of, entering.values()))
         if held > self.most_bytes:
@@ -300,8 +300,8 @@ class StagedPatterns:
         self, step: int, entering: dict[int, Any], env: dict[int, Any], records: list[Any], program: Program
     ) -> tuple[PatternStage, Sequence[Any], PatternStatements]:
         """The stage of a step, its slots, and what a reverse is made of."""
-        needs, start, operands = self.needs.steps[step], self.entries.cuts[step], self.entries.operands_of(step)
-        made = statements_of(self.entries.patterns[step], needs, entering, operands, records, program)
+        needs, start, operands = self.needs.steps[step], self.recipes.cuts[step], self.recipes.operands_of(step)
+        made = statements_of(self.recipes.patterns[step], needs, entering, operands, records, program)
         stage, drafts = stage_of_pattern(made, needs, len(records), entering, operands)
         slots = checked_slots(stage, made, [env[start + place] for place in stage.returned], self.work(stage))
         if self.backend is not None:
@@ -337,8 +337,8 @@ class StagedPatterns:
 
     def seeds_of(self, step: int, sweep: Sweep, stage: PatternStage) -> tuple[Seeded, list[Any]] | None:
         """Which cotangents there are when the turn of a step comes, and these; None where one is no plain array."""
-        start, stop, cts = self.entries.cuts[step], self.entries.cuts[step + 1], sweep.cts
-        mine, around = cts[start:stop], [cts[ident] for ident in idents_of(self.entries, stage.entering, step)]
+        start, stop, cts = self.recipes.cuts[step], self.recipes.cuts[step + 1], sweep.cts
+        mine, around = cts[start:stop], [cts[ident] for ident in idents_of(self.recipes, stage.entering, step)]
         places = tuple([k for k, ct in enumerate(mine) if ct is not None])
         before = tuple([k for k, ct in zip(stage.entering, around, strict=True) if ct is not None])
         found = [ct for ct in (*mine, *around) if ct is not None]
@@ -349,13 +349,13 @@ class StagedPatterns:
     def _reversed(
         self, step: int, stage: PatternStage, reverse: PatternReverse, slots: Any, seeds: list[Any], sweep: Sweep
     ) -> None:
-        start, stop = self.entries.cuts[step], self.entries.cuts[step + 1]
+        start, stop = self.recipes.cuts[step], self.recipes.cuts[step + 1]
         sweep.cts[start:stop] = [None] * (stop - start)
         if sweep.frees:
             self.tape.records[start:stop] = [None] * (stop - start)
         with quiet():
             (cts,) = reverse.generated.function(slots, seeds, *self.work(stage).of(reverse.generated))
-        for ident, ct in zip(idents_of(self.entries, reverse.gives, step), cts, strict=True):
+        for ident, ct in zip(idents_of(self.recipes, reverse.gives, step), cts, strict=True):
             if sweep.cts[ident] is not ct:
                 sweep.cts[ident] = ct
                 sweep.owned.discard(ident)
@@ -363,7 +363,7 @@ class StagedPatterns:
 
 def staged_patterns(
     tape: Tape,
-    entries: StepEntries,
+    recipes: StepRecipes,
     needs: Needs,
     staging: str,
     fewest: int,
@@ -374,4 +374,4 @@ def staged_patterns(
     and the other steps are those of other calls."""
     by = "" if staging in STAGINGS else staging
     most_bytes = MOST_BYTES if staging == "auto" else inf
-    return StagedPatterns(tape, entries, needs, fewest, most_bytes, by, backend(by) if by else None, works, threads)
+    return StagedPatterns(tape, recipes, needs, fewest, most_bytes, by, backend(by) if by else None, works, threads)

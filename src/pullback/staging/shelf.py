@@ -26,8 +26,8 @@ MOST_BODIES = 256
 class Variants:
     """What is known of the steps of one body that values of one kind enter."""
 
-    entry: Any
-    """What enters: the kinds of the leaves."""
+    kinds: Any
+    """The kinds of the leaves that enter."""
     backend: Backend | None = None
     stages: list[Stage] = field(factory=list)
     seen: list[list[Operation]] = field(factory=list)
@@ -87,12 +87,12 @@ class Shelf:
         """Whether no stage is known."""
         return not any(each.stages for each in self.variants)
 
-    def of(self, entry: Any) -> Variants:
+    def of(self, kinds: Any) -> Variants:
         """What is known of steps that are entered so."""
         for found in self.variants:
-            if found.entry == entry:
+            if found.kinds == kinds:
                 return found
-        made = Variants(entry, self.backend)
+        made = Variants(kinds, self.backend)
         self.variants = [*self.variants[-MOST_KINDS:], made]
         return made
 

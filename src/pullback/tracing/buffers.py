@@ -42,8 +42,8 @@ def _at_once(name: str, handle: Any, *args: Any, **kwargs: Any) -> Any:
 
 def rests(ufunc: Any) -> bool:
     """Whether a ufunc is one of the core's, with one output."""
-    entry = registry.functions.get(ufunc)
-    return type(entry) is Primitive and entry.trusted and entry.elementwise and not entry.outputs
+    declared = registry.functions.get(ufunc)
+    return type(declared) is Primitive and declared.trusted and declared.elementwise and not declared.outputs
 
 
 def seen(handle: Any, prim: Primitive, params: dict[str, Any]) -> Any:

@@ -109,11 +109,11 @@ def make_typed_caller(plan: Plan, kinds: Kinds) -> Callable[..., Any]:
         **_NAMES, "prim": prim, "forward": alone(prim.forward) if prim.collective else prim.forward,
         "call": general_way(prim), "is_alone": is_alone, "Tracer": kinds.tracer, "View": kinds.view, "Weak": kinds.weak,
     }  # fmt: skip
-    lines = [f"def {name}(operands, params):", *_entry(plan), *_computed(plan), *_recorded(plan)]
+    lines = [f"def {name}(operands, params):", *_begins(plan), *_computed(plan), *_recorded(plan)]
     return compile_function(name, "\n    ".join(lines) + "\n", namespace)
 
 
-def _entry(plan: Plan) -> list[str]:
+def _begins(plan: Plan) -> list[str]:
     """The operands, each looked at: all traced ones of one trace that records here and now, over plain values."""
     letters, first = plan.letters, plan.active[0]
     tests = [f"not {RECORDS} or tape.thread != get_ident()"] + ([] if plan.prim.params else ["params"])

@@ -17,7 +17,7 @@ from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, REPLAYABLE, Tape
 from pullback.rules.catalogue import OPERATORS, registry
 from pullback.rules.declaration import Composite, Primitive
 from pullback.rules.generated_pulls import make_form
-from pullback.tracing.ufuncs import entry_for, found
+from pullback.tracing.ufuncs import declaration_of, found
 from pullback.words.foreign import plain_parts
 from pullback.words.structures import flatten, map_leaves
 
@@ -55,25 +55,25 @@ SUMMED_IN_OUT = (
 
 def build_caller(key: Any, classes: dict[str, Any]) -> Callable[..., Any]:
     """The caller of a primitive, generated where it is elementwise with one or two operands and one rule each."""
-    entry = registry.named(key) if isinstance(key, str) else entry_for(key)
-    made: Callable[..., Any] = entry
-    if isinstance(entry, Primitive) and _is_simple(entry):
-        patterns = ("1",) if len(entry.operands) == 1 else ("10", "01", "11")
-        made = make_caller(entry, {pattern: _exact_form(entry, pattern) for pattern in patterns}, classes)
-    elif type(entry) is Composite:
-        made = entry.function if entry.direct is None else _straight(entry, entry.direct)
+    declared = registry.named(key) if isinstance(key, str) else declaration_of(key)
+    made: Callable[..., Any] = declared
+    if isinstance(declared, Primitive) and _is_simple(declared):
+        patterns = ("1",) if len(declared.operands) == 1 else ("10", "01", "11")
+        made = make_caller(declared, {pattern: _exact_form(declared, pattern) for pattern in patterns}, classes)
+    elif type(declared) is Composite:
+        made = declared.function if declared.direct is None else _straight(declared, declared.direct)
     CALLERS[key] = made
     if key in OPERATORS:
         setattr(registry.operators, OPERATORS[key], made)
     return made
 
 
-def _straight(entry: Composite, direct: Primitive) -> Callable[..., Any]:
+def _straight(declared: Composite, direct: Primitive) -> Callable[..., Any]:
     """The caller of a composite that hands its arguments on to a primitive."""
 
     def call(*operands: Any) -> Any:
         fast = direct.callers.get(tuple(map(type, operands)))
-        return fast(operands, entry.how) if fast else entry.function(*operands)
+        return fast(operands, declared.how) if fast else declared.function(*operands)
 
     return call
 
@@ -121,22 +121,22 @@ def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwarg
         kwargs = {name: plain_parts(value) for name, value in kwargs.items()}
     if args and type(args[0]) is kinds.weak and func not in OF_NUMBERS:
         args = (as_array(args[0]), *args[1:])
-    entry = registry.functions.get(func) or found(func)
-    if not kwargs and type(entry) is Composite:
-        fast = entry.direct and entry.direct.callers.get(tuple(map(type, args)))
-        if fast and (tape.mode != REPLAYABLE or not entry.how):
-            return fast(args, entry.how)
+    declared = registry.functions.get(func) or found(func)
+    if not kwargs and type(declared) is Composite:
+        fast = declared.direct and declared.direct.callers.get(tuple(map(type, args)))
+        if fast and (tape.mode != REPLAYABLE or not declared.how):
+            return fast(args, declared.how)
         if len(args) == 1:
-            result = entry.function(*args)
-            return result if tape.mode != REPLAYABLE else _told(tape, entry, result)
-    result = _with_out(func.__name__, entry, args, kwargs)
-    return result if tape.mode != REPLAYABLE else _told(tape, entry, result)
+            result = declared.function(*args)
+            return result if tape.mode != REPLAYABLE else _told(tape, declared, result)
+    result = _with_out(func.__name__, declared, args, kwargs)
+    return result if tape.mode != REPLAYABLE else _told(tape, declared, result)
 
 
-def _told(tape: Tape, entry: Primitive | Composite, result: Any) -> Any:
+def _told(tape: Tape, declared: Primitive | Composite, result: Any) -> Any:
     """The result of a NumPy function, of which the governor is told."""
-    if type(entry) is Composite and isinstance(result, Handle) and result._tape is tape and result._id is not None:
-        tape.governor.returned(entry.name, result)
+    if type(declared) is Composite and isinstance(result, Handle) and result._tape is tape and result._id is not None:
+        tape.governor.returned(declared.name, result)
     return result
 
 
@@ -145,7 +145,7 @@ def _handles_in(tree: Any) -> list[Any]:
 
 
 def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """A handle method by the registry entry of the same name: ``x.sum(axis=0)`` is ``np.sum(x, axis=0)``; of a
+    """A handle method by the registry declaration of the same name: ``x.sum(axis=0)`` is ``np.sum(x, axis=0)``; of a
     scalar, it gives scalars."""
     if handle._tape.mode == DEFERRED:
         ordinary = partial(_method, name, handle, args, kwargs)
@@ -154,55 +154,55 @@ def method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, A
 
 
 def _method(name: str, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    entry = registry.named(name)
-    result: Any = _with_out(name, entry, (handle, *args), kwargs)
+    declared = registry.named(name)
+    result: Any = _with_out(name, declared, (handle, *args), kwargs)
     if handle._tape.mode == REPLAYABLE:
-        _told(handle._tape, entry, result)
+        _told(handle._tape, declared, result)
     given = handle._value if handle._tape.mode != DEFERRED else handle
     if type(given) is np.ndarray or not issubclass(type_of(given), np.generic):
         return result
     return result[()] if issubclass(type_of(result), np.ndarray) and not layout_of(result).shape else result
 
 
-def _with_out(name: str, entry: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The entry's result, written to ``out=`` where that is given, by keyword or by position."""
-    if "out" not in kwargs and (len(args) < 2 or len(args) <= (_place_of_out(entry) or len(args))):
-        return entry.function(*args, **kwargs) if type(entry) is Composite else entry(*args, **kwargs)
-    if isinstance(entry, Composite) and entry.plain and not isinstance(kwargs.get("out"), Handle):
-        return entry(*args, **kwargs)
+def _with_out(name: str, declared: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The declaration's result, written to ``out=`` where that is given, by keyword or by position."""
+    if "out" not in kwargs and (len(args) < 2 or len(args) <= (_place_of_out(declared) or len(args))):
+        return declared.function(*args, **kwargs) if type(declared) is Composite else declared(*args, **kwargs)
+    if isinstance(declared, Composite) and declared.plain and not isinstance(kwargs.get("out"), Handle):
+        return declared(*args, **kwargs)
     out = kwargs.get("out")
     kwargs = {k: v for k, v in kwargs.items() if k != "out"}
-    place = _place_of_out(entry)
+    place = _place_of_out(declared)
     if place is not None and len(args) > place:
         out, args = args[place], (*args[:place], None, *args[place + 1 :])
     if out is None:
-        return entry(*args, **kwargs)
+        return declared(*args, **kwargs)
     require_traced_target(name, out)
     if name in SUMMED_IN_OUT and hasattr(out, "dtype"):
         if place is not None and len(args) > place:  # the dtype comes just before
             args = (*args[: place - 1], out.dtype if args[place - 1] is None else args[place - 1], *args[place:])
         elif kwargs.get("dtype") is None:
             kwargs["dtype"] = out.dtype
-    return write_out(name, out, entry(*args, **kwargs))
+    return write_out(name, out, declared(*args, **kwargs))
 
 
 @cache
-def _place_of_out(entry: Any) -> int | None:
+def _place_of_out(declared: Any) -> int | None:
     """Which positional argument of a NumPy function is ``out``; None where it has none."""
     if (
-        not isinstance(entry, Composite) or entry.plain or isinstance(entry.function, np.ufunc)
+        not isinstance(declared, Composite) or declared.plain or isinstance(declared.function, np.ufunc)
     ):  # a ufunc takes its out= itself
         return None
     names = [
         p.name
-        for p in signature(entry.function).parameters.values()
+        for p in signature(declared.function).parameters.values()
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]
     return names.index("out") if "out" in names else None
 
 
 class ByName:
-    """An array method that is the registry's entry of the same name: ``x.sum(axis=0)``."""
+    """An array method that is the registry's declaration of the same name: ``x.sum(axis=0)``."""
 
     name = ""
 

@@ -38,7 +38,7 @@ OPERATORS_APART = {np.multiply: "operator_multiply", np.divide: "operator_divide
 
 
 def found(function: Callable[..., Any]) -> Any:
-    """The registry's entry; an unknown function is refused with the user's line."""
+    """The registry's declaration; an unknown function is refused with the user's line."""
     try:
         return registry.find(function)
     except UnknownFunctionError as error:
@@ -49,8 +49,8 @@ def found(function: Callable[..., Any]) -> Any:
         raise UnknownFunctionError(f"{error.args[0]} {where}") from None
 
 
-def entry_for(ufunc: Any) -> Any:
-    """The registry's entry; for a ufunc that has none what computes with arrays that depend on nothing."""
+def declaration_of(ufunc: Any) -> Any:
+    """The registry's declaration; for a ufunc that has none what computes with arrays that depend on nothing."""
     try:
         return found(ufunc)
     except UnknownFunctionError:
@@ -157,7 +157,7 @@ def _generalised(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _elementwise(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    entry = found(ufunc)
+    declared = found(ufunc)
     if _is_plain(ufunc, inputs):
         return ufunc(*map(plain_value, inputs), **kwargs)
     inputs = tuple(x if hasattr(x, "dtype") or type(x) in PYTHON_NUMBERS else np.asarray(x) for x in inputs)
@@ -172,7 +172,7 @@ def _elementwise(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) ->
             return ufunc(*map(plain_value, inputs), **kwargs)
         inputs = tuple(_cast(x, dtype) for x, dtype in zip(inputs, dtypes, strict=False))
     if any(isinstance(x, Handle) for x in inputs):
-        return entry(*inputs)
+        return declared(*inputs)
     return ufunc(*inputs)  # tracers only in out= or where=
 
 
@@ -206,7 +206,7 @@ def _cast(x: Any, dtype: Any) -> Any:
 def _is_plain(ufunc: Any, inputs: tuple[Any, ...]) -> bool:
     """Whether the ufunc's derivative is zero wherever it exists, or nobody knows it and none is needed."""
     try:
-        return isinstance(entry := found(ufunc), Composite) and entry.plain
+        return isinstance(declared := found(ufunc), Composite) and declared.plain
     except UnknownFunctionError:
         if _depend(inputs):
             raise
@@ -215,14 +215,14 @@ def _is_plain(ufunc: Any, inputs: tuple[Any, ...]) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------- the methods
 def _method(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A method by the registry's entry for it; else ``outer`` and ``reduceat`` by what they are made of."""
+    """A method by the registry's declaration for it; else ``outer`` and ``reduceat`` by what they are made of."""
     named = {
         name for name in ("array", "indices") if any(kwargs.get(name) is x for x in inputs)
     }  # NumPy hands these on both ways
     kwargs = {name: value for name, value in kwargs.items() if name not in named}
-    entry = registry.functions.get(getattr(ufunc, method))
-    if entry is not None:
-        return entry(*inputs, **kwargs)
+    declared = registry.functions.get(getattr(ufunc, method))
+    if declared is not None:
+        return declared(*inputs, **kwargs)
     if _is_plain(ufunc, inputs):
         return getattr(ufunc, method)(
             *map(plain_value, inputs), **{name: plain_value(value) for name, value in kwargs.items()}

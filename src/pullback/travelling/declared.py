@@ -40,25 +40,25 @@ def declaring_module() -> str:
     return ""
 
 
-def reduced(entry: Any, kinds: tuple[type, ...], frame: FrameType) -> Any:
-    """What ``__reduce_ex__`` gives where ``frame`` asks, for an entry of one of these classes. Raises
+def reduced(declaration: Any, kinds: tuple[type, ...], frame: FrameType) -> Any:
+    """What ``__reduce_ex__`` gives where ``frame`` asks, for a declaration of one of these classes. Raises
     :class:`TravelError` where it could not be found in another process."""
     pickler = asking_pickler(frame)
-    if pickler is None or not is_by_value(pickler, entry.module):
-        if import_module("pullback").registry.names.get(entry.name) is entry:
-            return registered, (entry.module, entry.name)
-        if name := name_in(entry.module, entry):
-            return standing, (entry.module, name)
+    if pickler is None or not is_by_value(pickler, declaration.module):
+        if import_module("pullback").registry.names.get(declaration.name) is declaration:
+            return registered, (declaration.module, declaration.name)
+        if name := name_in(declaration.module, declaration):
+            return standing, (declaration.module, name)
     if pickler is None:
         raise TravelError(
-            f"{entry.name} cannot be pickled: it is neither registered nor bound to a name of its module, "
-            f"{entry.module}; bind it to one at the top level there, or hand it to pullback.register"
+            f"{declaration.name} cannot be pickled: it is neither registered nor bound to a name of its module, "
+            f"{declaration.module}; bind it to one at the top level there, or hand it to pullback.register"
         )
-    declared = _declared(entry)
-    digest = _digest(entry, kinds, pickler)
+    declared = _declared(declaration)
+    digest = _digest(declaration, kinds, pickler)
     with _LOCK:
-        _COPIES.setdefault(digest, entry)
-    return known, (type(entry), digest), (digest, declared), None, None, fill
+        _COPIES.setdefault(digest, declaration)
+    return known, (type(declaration), digest), (digest, declared), None, None, fill
 
 
 def registered(module: str, name: str) -> Any:
@@ -92,26 +92,26 @@ def known(kind: Any, digest: str) -> Any:
     return kind.__new__(kind) if found is None else found
 
 
-def fill(entry: Any, state: tuple[str, Mapping[str, Any]]) -> None:
+def fill(declaration: Any, state: tuple[str, Mapping[str, Any]]) -> None:
     """Fill a copy that is empty. It may stand in its own rules, so it is made before they are."""
     digest, declared = state
     with _LOCK:
-        if _COPIES.get(digest) is entry:
+        if _COPIES.get(digest) is declaration:
             return
-        for one in fields(type(entry)):
-            object.__setattr__(entry, one.name, declared.get(one.name, {}))
-        _COPIES.setdefault(digest, entry)
+        for one in fields(type(declaration)):
+            object.__setattr__(declaration, one.name, declared.get(one.name, {}))
+        _COPIES.setdefault(digest, declaration)
 
 
-def _declared(entry: Any) -> dict[str, Any]:
+def _declared(declaration: Any) -> dict[str, Any]:
     """What was declared, and not what was made of it since."""
-    return {one.name: getattr(entry, one.name) for one in fields(type(entry)) if one.name not in _MADE}
+    return {one.name: getattr(declaration, one.name) for one in fields(type(declaration)) if one.name not in _MADE}
 
 
-def _digest(entry: Any, kinds: tuple[type, ...], pickler: Any) -> str:
+def _digest(declaration: Any, kinds: tuple[type, ...], pickler: Any) -> str:
     """What tells a declaration: all that its functions are made of and read from outside, as cloudpickle writes it;
-    the same of each other entry that they name and that goes along, each once."""
-    met, parts = [entry], list[bytes]()
+    the same of each other declaration that they name and that goes along, each once."""
+    met, parts = [declaration], list[bytes]()
 
     class Writer(pickler.Pickler):  # type: ignore[misc]  # whatever cloudpickle it is
         def persistent_id(self, x: Any) -> tuple[str, str] | None:

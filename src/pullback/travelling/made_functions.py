@@ -14,7 +14,7 @@ from pullback.words.undocumented import asking_pickler, is_by_value
 
 
 class MadeFunction(partial[Any]):
-    """What a transform has made of ``f``: the function within, to be called, and the recipe by which it is made again.
+    """What a transform has made of ``f``: the function within, to be called, and its origin, of which it is made again.
 
     A function of its own cannot be pickled, since ``pickle`` takes every function by its name. This is pickled by its
     name where it stands in its module in the place of ``f``, as under a decorator; else as the public name of the
@@ -22,17 +22,17 @@ class MadeFunction(partial[Any]):
     class it becomes a method, as functions do.
     """
 
-    __slots__ = ("recipe",)  # beside a dict, for what users and ``wraps`` set
-    recipe: tuple[str, Any, dict[str, Any]] | str
+    __slots__ = ("origin",)  # beside a dict, for what users and ``wraps`` set
+    origin: tuple[str, Any, dict[str, Any]] | str
     """The transform, ``f`` and the settings; a text says why there is none."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if isinstance(self.recipe, str):
-            raise TravelError(self.recipe)
+        if isinstance(self.origin, str):
+            raise TravelError(self.origin)
         module, name = getattr(self, "__module__", None), getattr(self, "__qualname__", None)
         pickler = asking_pickler(sys._getframe(1))
         along = pickler is not None and is_by_value(pickler, str(module))
-        return name if not along and object_at(module, name) is self else (made_again, self.recipe)
+        return name if not along and object_at(module, name) is self else (made_again, self.origin)
 
     def __copy__(self) -> "MadeFunction":
         return self
@@ -44,7 +44,7 @@ class MadeFunction(partial[Any]):
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
-        what = "function" if isinstance(self.recipe, str) else self.recipe[0]
+        what = "function" if isinstance(self.origin, str) else self.origin[0]
         return f"<{what} of {getattr(self, '__qualname__', '?')} at {id(self):#x}>"
 
     @property
@@ -75,7 +75,7 @@ def with_function(function: MadeFunction, call: Callable[..., Any]) -> MadeFunct
     """The same made function around another function to be called."""
     other = MadeFunction(call)
     vars(other).update(vars(function))
-    other.recipe = function.recipe
+    other.origin = function.origin
     return other
 
 
@@ -90,8 +90,8 @@ def refuse(self: Any, protocol: Any) -> NoReturn:
     raise TravelError(self.why_it_stays)
 
 
-def _around(call: Callable[..., Any], recipe: Any) -> MadeFunction:
+def _around(call: Callable[..., Any], origin: Any) -> MadeFunction:
     function: Any = update_wrapper(MadeFunction(call), call)
     function.__wrapped__ = getattr(call, "__wrapped__", call)  # the user's
-    function.recipe = recipe
+    function.origin = origin
     return function  # type: ignore[no-any-return]  # update_wrapper returns its first argument

@@ -76,8 +76,8 @@ class PhaseLedger(Ledger):
         """As the ledger does; what the pullbacks need was computed."""
         super().ran(chain, start, stop)
         for step in range(start, stop):
-            entries, needed = chain.entries.patterns[step].entries, chain.needs.steps[step].values
-            self.operations.update(entries[place].form.name for place in needed if entries[place] is not None)
+            recipes, needed = chain.recipes.patterns[step].recipes, chain.needs.steps[step].values
+            self.operations.update(recipes[place].form.name for place in needed if recipes[place] is not None)
 
     def turn(self) -> None:
         """The forward pass is over, and the reverse begins."""

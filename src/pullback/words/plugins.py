@@ -1,6 +1,6 @@
 """What installed distributions bring to pullback: their entry points, read when something needs one.
 
-A group says what its entries are: ``pullback.primitives`` tuples of primitives, ``pullback.backends`` ways to run
+A group says what its entry points are: ``pullback.primitives`` tuples of primitives, ``pullback.backends`` ways to run
 staged steps, ``pullback.loops`` compilers of loops over single numbers, ``pullback.namespaces`` modules that stand for
 others, ``pullback.communicators`` what ranks speak by, ``pullback.sums`` sums over items on several workers. Nothing
 here knows a plugin by its name.
@@ -87,7 +87,7 @@ def sum_over_items(name: str) -> Any:
 
 
 def _brought(group: str, kind: str, name: str, wanted: str) -> Any:
-    """The function that the entry of that name names; ``wanted`` says what it is to be."""
+    """The function that the entry point of that name names; ``wanted`` says what it is to be."""
     points = entry_points(group)
     point = _only([p for p in points if p.name == name])
     if point is None:
@@ -103,7 +103,7 @@ def _brought(group: str, kind: str, name: str, wanted: str) -> Any:
 def stand_in(module: str) -> Any:
     """The module that stands for the one of that name, imported; None where no plugin offers one.
 
-    An entry holds for the submodules, too: where ``lib`` is ``other``, ``lib.inner`` is ``other.inner``; the entry of
+    An entry point holds for the submodules, too: where ``lib`` is ``other``, ``lib.inner`` is ``other.inner``; that of
     the longest name counts.
     """
     points = [p for p in entry_points(NAMESPACES) if f"{module}.".startswith(f"{p.name}.")]

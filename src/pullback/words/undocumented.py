@@ -1,7 +1,7 @@
 """What pullback looks at though nobody promises it: reference counts, instructions, files of frames, texts of messages,
 private names of NumPy and SciPy: all but ``tracing.taking_over``, and plain comparisons with a constant made here.
 
-Each entry says what is looked at and why, which test of tests/words/test_sniffs.py fails when it no longer holds, and
+Each item says what is looked at and why, which test of tests/words/test_sniffs.py fails when it no longer holds, and
 what happens then: a slower way, a poorer message or a named refusal, never a wrong number.
 
 Seen on CPython 3.11.7, 3.12.1, 3.13.0 and 3.14.10 with NumPy 2.0.2 (on 3.12), 2.4.6 (on 3.11) and 2.5.5, and SciPy

@@ -22,7 +22,7 @@ def to_jax(f: Callable[..., Any], *, policy: Any = None, out: Any = None) -> Cal
 
     Between forward and backward only the arguments are kept, so a backward executes the forward once more: what a
     callback leaves behind is unknown to JAX, which may drop, repeat and move callbacks. Derivatives of derivatives in
-    reverse mode work; ``jax.vmap`` calls ``f`` once for each entry.
+    reverse mode work; ``jax.vmap`` calls ``f`` once for each element.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ def to_torch(f: Callable[..., Any], *, policy: Any = None) -> Callable[..., Any]
     Where no argument requires a gradient, or under ``torch.no_grad()``, ``f`` is called on plain arrays. Backward may
     run twice (``retain_graph=True``), and be differentiated (``create_graph=True``): then ``f`` is executed again, as a
     part of the function that is differentiated. ``torch.func.grad``, ``jvp`` and ``vmap`` work; ``vmap`` calls ``f``
-    once for each entry. Gradients of complex tensors are torch's, df/dx + i df/dy.
+    once for each element. Gradients of complex tensors are torch's, df/dx + i df/dy.
 
     Parameters
     ----------

@@ -16,12 +16,12 @@ from pullback.rules.declaration import Primitive, primitive
 
 def _operator(function: Callable[..., Any], ufunc: Primitive, symbol: str = "", kind: str = "operator") -> Primitive:
     rules = {operand: tuple(rule.fn for rule in rules) for operand, rules in ufunc.rules.items()}
-    entry: Primitive = primitive(
+    declared: Primitive = primitive(
         function, name=f"{kind}_{ufunc.name}", operands=ufunc.operands, vjps=rules, linear=ufunc.linear, symbol=symbol,
         # in place, a float32 array stays one whatever it is multiplied by
         elementwise=True, trusted=kind == "operator",
     )  # fmt: skip
-    return entry
+    return declared
 
 
 def _written(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -62,8 +62,8 @@ def _arctanh(ct: Any, x: Any) -> Any:
 def _unary(function: Callable[..., Any], rule: Callable[..., Any]) -> tuple[Primitive, Composite]:
     """The primitive, and the function itself, which also takes lists and its argument by name."""
     name = function.__name__
-    entry = primitive(function, name=f"complex_{name}", operands=("x",), reach="place", vjps={"x": silent(rule)})
-    return entry, Composite(f"emath.{name}", lambda x: entry(as_array(x)), (function,))
+    declared = primitive(function, name=f"complex_{name}", operands=("x",), reach="place", vjps={"x": silent(rule)})
+    return declared, Composite(f"emath.{name}", lambda x: declared(as_array(x)), (function,))
 
 
 UNARY = (

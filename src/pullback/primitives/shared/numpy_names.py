@@ -16,6 +16,6 @@ def available(*names: str) -> tuple[Callable[..., Any], ...]:
     return tuple(getattr(np, name) for name in names if hasattr(np, name))
 
 
-def served(*entries: Primitive | Composite) -> tuple[Primitive | Composite, ...]:
-    """The entries that serve a function of the installed NumPy."""
-    return tuple(entry for entry in entries if entry.serves)
+def served(*declarations: Primitive | Composite) -> tuple[Primitive | Composite, ...]:
+    """The declarations that serve a function of the installed NumPy."""
+    return tuple(declared for declared in declarations if declared.serves)

@@ -90,7 +90,7 @@ def complex_step(phi: Path, still: NDArray[Any] | None = None) -> Derivative | N
 
 
 def richardson(phi: Path, eps: float = 0.0, still: NDArray[Any] | None = None) -> Derivative:
-    """Central differences extrapolated to step 0; for each output the entry of the tableau with the least estimated
+    """Central differences extrapolated to step 0; for each output the element of the tableau with the least estimated
     error. ``still`` is phi(0), where that is known.
 
     Source: Ridders, Adv. Eng. Software 4 (1982), with the step divided by 4, so that one extrapolation gains a factor

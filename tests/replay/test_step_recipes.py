@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.replay import step_entries
-from pullback.replay.step_entries import HORIZON
+from pullback.replay import step_recipes
+from pullback.replay.step_recipes import HORIZON
 
 N = 3 * HORIZON
 
@@ -178,7 +178,7 @@ def patterns_of(program, n):
 
     def finish(chain):
         original(chain)
-        held.append(len({id(pattern) for pattern in chain.entries.patterns}))
+        held.append(len({id(pattern) for pattern in chain.recipes.patterns}))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pb.plain_programs.plain_chain.PlainChain, "finish", finish)
@@ -235,14 +235,14 @@ def test_steps_share_a_pattern_from_the_first_call_of_a_program_on():
 
 
 def test_another_thread_may_meet_an_operand_at_the_same_time(monkeypatch):
-    made = step_entries.Operand
+    made = step_recipes.Operand
 
     def interrupted(place):
-        monkeypatch.setattr(step_entries, "Operand", made)
-        step_entries._operand(place)  # by the other thread
+        monkeypatch.setattr(step_recipes, "Operand", made)
+        step_recipes._operand(place)  # by the other thread
         return made(place)
 
-    monkeypatch.setattr(step_entries, "_OPERANDS", type(step_entries._OPERANDS)())
-    monkeypatch.setattr(step_entries, "Operand", interrupted)
-    assert [step_entries._operand(k).place for k in range(3)] == [0, 1, 2]
-    assert step_entries._operand(1) is step_entries._operand(1)
+    monkeypatch.setattr(step_recipes, "_OPERANDS", type(step_recipes._OPERANDS)())
+    monkeypatch.setattr(step_recipes, "Operand", interrupted)
+    assert [step_recipes._operand(k).place for k in range(3)] == [0, 1, 2]
+    assert step_recipes._operand(1) is step_recipes._operand(1)

@@ -1,11 +1,11 @@
-"""What re-executes the steps of a recorded program: entries, one for each record, shared between the steps that do the
+"""What re-executes the steps of a recorded program: recipes, one for each record, shared between the steps that do the
 same.
 
-An id in an entry counts from the first record of its step, or, of a value made more than ``HORIZON`` steps before,
-stands as :data:`AROUND` below its own. So the entries of two steps that do the same are equal, and the same: a step
+An id in a recipe counts from the first record of its step, or, of a value made more than ``HORIZON`` steps before,
+stands as :data:`AROUND` below its own. So the recipes of two steps that do the same are equal, and the same: a step
 beyond the first costs its cut, a pattern by reference, and the plain operands that differ from those of the pattern.
 Where a chain is one call of a function, values of the program around are numbered as they are met, in the place of
-their ids: then the entries of the next call are the same, too.
+their ids: then the recipes of the next call are the same, too.
 """
 
 from array import array
@@ -36,8 +36,8 @@ STEP_BYTES: Final = 40
 """Bytes of a step that is over: its cut, and its places in lists of patterns, of operands, of needs and of sizes."""
 SLOT_BYTES: Final = 8
 """Bytes of a record that has let go of its values: its place on the tape."""
-ENTRY_BYTES: Final = 700
-"""About those of an entry and what it is needed for, its tuples and ints included."""
+RECIPE_BYTES: Final = 700
+"""About those of a recipe and what it is needed for, its tuples and ints included."""
 OPERANDS_BYTES, OPERAND_BYTES = 48, 40
 """Bytes of the plain operands of a step: of their tuple, and of each with its place there."""
 MOST_NEW: Final = 72
@@ -46,7 +46,7 @@ MOST_NEW: Final = 72
 
 @frozen(eq=False)
 class Operand:
-    """A stand-in for the plain operand ``place`` of a step, in the arguments of an entry."""
+    """A stand-in for the plain operand ``place`` of a step, in the arguments of a recipe."""
 
     place: int
 
@@ -55,13 +55,13 @@ _OPERANDS: dict[int, Operand] = {}
 
 
 def _operand(place: int) -> Operand:
-    """One for each place, for all threads: entries compare them by identity."""
+    """One for each place, for all threads: recipes compare them by identity."""
     found = _OPERANDS.get(place)
     return _OPERANDS.setdefault(place, Operand(place)) if found is None else found
 
 
 @define(eq=False)
-class Entry:
+class Recipe:
     """What re-executes one record, and what it needs to become a record again."""
 
     skeleton: tuple[Any, ...]
@@ -84,7 +84,7 @@ class Entry:
         self.short = self.rest is not None and len(self.rest) == 1
 
     def says(self, record: tuple[Any, ...], arguments: Any, params: Any, rerun: Any = None) -> bool:
-        """Whether this is the entry of a record with these arguments. The ids in it are those of the arguments, and
+        """Whether this is the recipe of a record with these arguments. The ids in it are those of the arguments, and
         what it holds of the parameters need not be compared twice. Of loops, ``rerun`` tells all that the ids do
         not."""
         return (
@@ -116,7 +116,7 @@ class Entry:
         return is_collective(self.skeleton)
 
     def ids(self) -> list[int]:
-        """The ids this entry reads."""
+        """The ids this recipe reads."""
         return [a for a in self.arguments if type(a) is int]
 
     def saved_ids(self, place: int) -> set[int]:
@@ -138,8 +138,8 @@ class Entry:
 class Pattern:
     """What steps have in common."""
 
-    entries: tuple[Entry | None, ...]
-    """The entries by place in the step; None for a record that nothing re-executes."""
+    recipes: tuple[Recipe | None, ...]
+    """The recipes by place in the step; None for a record that nothing re-executes."""
     operands: tuple[Any, ...]
     """The plain operands of the first of these steps; of a call, nothing in the place of each."""
     kept: dict[Any, Any] = field(factory=dict)
@@ -171,8 +171,8 @@ NOTHING: Final = object()
 
 
 @define(eq=False)
-class StepEntries:
-    """The entries of one chain, step by step; those of the step under way are ``open``."""
+class StepRecipes:
+    """The recipes of one chain, step by step; those of the step under way are ``open``."""
 
     cuts: "array[int]" = field(factory=lambda: array("q"))
     """The first record of each step; behind the last, where the chain ends."""
@@ -180,7 +180,7 @@ class StepEntries:
     """The pattern of each step that is over."""
     others: list[tuple[Any, ...] | None] = field(factory=list)
     """The places of the plain operands of each step that are not those of the pattern, as one tuple, and these."""
-    open: list[Entry | None] = field(factory=list)
+    open: list[Recipe | None] = field(factory=list)
     operands: list[Any] = field(factory=list)
     """The plain operands of the step under way."""
     start: int = 0
@@ -202,20 +202,20 @@ class StepEntries:
     def nbytes(self) -> int:
         """What Python takes for these, about: arrays among the operands are not in it, nor what calls share."""
         patterns = {id(each): each for each in self.patterns} if self.calls is None else {}
-        n_entries = sum(len(pattern.entries) for pattern in patterns.values())
+        n_recipes = sum(len(pattern.recipes) for pattern in patterns.values())
         own = [len(others) - 1 for others in self.others if others is not None]
         n_records = self.cuts[-1] - self.cuts[0] if self.cuts else 0
         return (
             STEP_BYTES * len(self.patterns)
             + SLOT_BYTES * n_records
-            + ENTRY_BYTES * n_entries
+            + RECIPE_BYTES * n_recipes
             + OPERANDS_BYTES * len(own)
             + OPERAND_BYTES * sum(own)
         )
 
     def first_line(self) -> str:
         """The user's line of the first operation."""
-        first = next((entry for pattern in self.patterns for entry in pattern.entries if entry), None)
+        first = next((recipe for pattern in self.patterns for recipe in pattern.recipes if recipe), None)
         return "an unknown line" if first is None else site_text(first.skeleton[-1])
 
     def begin(self, ident: int) -> None:
@@ -244,7 +244,7 @@ class StepEntries:
     def _pattern(self) -> Pattern:
         mine = self.open
         for pattern in (self.followed, *self.recent):
-            if pattern is not None and len(pattern.entries) == len(mine) and _are(pattern.entries, mine):
+            if pattern is not None and len(pattern.recipes) == len(mine) and _are(pattern.recipes, mine):
                 if self.calls is not None:
                     self.calls.n_new, pattern.n = 0, pattern.n + 1
                 return pattern
@@ -278,16 +278,16 @@ class StepEntries:
         mine, place = self.open, ident - self.start
         while len(mine) < place:
             mine.append(None)
-        entry, followed = None, self.followed
-        if followed is not None and place < len(followed.entries):
-            entry = followed.entries[place]
-            if entry is not None and not entry.says(record, arguments, params, rerun):
-                entry = None
-        entry = entry or self._other(place, record, arguments, params, rerun)
-        mine.append(entry or Entry(self._skeleton(record), arguments, params, rerun))
+        recipe, followed = None, self.followed
+        if followed is not None and place < len(followed.recipes):
+            recipe = followed.recipes[place]
+            if recipe is not None and not recipe.says(record, arguments, params, rerun):
+                recipe = None
+        recipe = recipe or self._other(place, record, arguments, params, rerun)
+        mine.append(recipe or Recipe(self._skeleton(record), arguments, params, rerun))
 
     def coded(self, ident: int) -> int:
-        """How a value stands in the entries of the step under way."""
+        """How a value stands in the recipes of the step under way."""
         if ident >= self.near:
             return ident - self.start
         if self.calls is None:
@@ -299,13 +299,13 @@ class StepEntries:
         return number - AROUND
 
     def ident(self, coded: int, start: int) -> int:
-        """The id that stands for a value in an entry of the step that starts at ``start``."""
+        """The id that stands for a value in a recipe of the step that starts at ``start``."""
         if coded >= FAR:
             return coded + start
         return coded + AROUND if self.calls is None else self.around[coded + AROUND]
 
     def _skeleton(self, record: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A record with its ids as they stand in entries, and without the values it holds."""
+        """A record with its ids as they stand in recipes, and without the values it holds."""
         form = FORMS[record[0]]
         if form.wide:
             return (record[0], tuple(map(self.coded, record[1])), *record[2:])
@@ -318,15 +318,15 @@ class StepEntries:
         self.operands.append(value)
         return _operand(len(self.operands) - 1)
 
-    def _other(self, place: int, record: Any, arguments: Any, params: Any, rerun: Any) -> Entry | None:
-        """The entry of another pattern that begins as the step does, where it is this; that is followed then."""
+    def _other(self, place: int, record: Any, arguments: Any, params: Any, rerun: Any) -> Recipe | None:
+        """The recipe of another pattern that begins as the step does, where it is this; that is followed then."""
         for other in self.recent:
-            if other is not self.followed and place < len(other.entries):
-                entry = other.entries[place]
-                says = entry is not None and entry.says(record, arguments, params, rerun)
-                if says and _are(other.entries, self.open):
+            if other is not self.followed and place < len(other.recipes):
+                recipe = other.recipes[place]
+                says = recipe is not None and recipe.says(record, arguments, params, rerun)
+                if says and _are(other.recipes, self.open):
                     self.followed = other
-                    return entry
+                    return recipe
         return None
 
     # The steps that are over.
@@ -348,23 +348,23 @@ class StepEntries:
         """The step that a record is of."""
         return bisect_right(self.cuts, ident) - 1
 
-    def get(self, ident: int) -> Entry | None:
-        """The entry of a record; None where nothing re-executes it."""
+    def get(self, ident: int) -> Recipe | None:
+        """The recipe of a record; None where nothing re-executes it."""
         if not self.cuts or not self.cuts[0] <= ident:
             return None
         step = self.step_of(ident)
-        entries = self.entries_of(step)
+        recipes = self.recipes_of(step)
         place = ident - self.cuts[step]
-        return entries[place] if place < len(entries) else None
+        return recipes[place] if place < len(recipes) else None
 
     def record_of(self, ident: int) -> tuple[Any, ...] | None:
         """The record ``ident`` without the values it holds."""
-        entry = self.get(ident)
-        return None if entry is None else self.recorded(entry, self.cuts[self.step_of(ident)])
+        recipe = self.get(ident)
+        return None if recipe is None else self.recorded(recipe, self.cuts[self.step_of(ident)])
 
-    def recorded(self, entry: Entry, start: int) -> tuple[Any, ...]:
-        """The skeleton of an entry with its own ids, in the step that starts at ``start``."""
-        skeleton, form = entry.skeleton, entry.form
+    def recorded(self, recipe: Recipe, start: int) -> tuple[Any, ...]:
+        """The skeleton of a recipe with its own ids, in the step that starts at ``start``."""
+        skeleton, form = recipe.skeleton, recipe.form
         if form.wide:
             return (skeleton[0], tuple(self.ident(a, start) for a in skeleton[1]), *skeleton[2:])
         last = 1 + len(form.active)
@@ -374,11 +374,11 @@ class StepEntries:
     def __iter__(self) -> Iterator[int]:
         """The ids of all records that are re-executed."""
         for step, start in enumerate(self.cuts):
-            yield from (start + place for place, entry in enumerate(self.entries_of(step)) if entry is not None)
+            yield from (start + place for place, recipe in enumerate(self.recipes_of(step)) if recipe is not None)
 
-    def entries_of(self, step: int) -> Sequence[Entry | None]:
-        """The entries of a step, as far as it has come."""
-        return self.patterns[step].entries if step < len(self.patterns) else self.open
+    def recipes_of(self, step: int) -> Sequence[Recipe | None]:
+        """The recipes of a step, as far as it has come."""
+        return self.patterns[step].recipes if step < len(self.patterns) else self.open
 
 
 def _rest(record: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -394,6 +394,6 @@ def _moved(record: tuple[Any, ...], own: int, by: int) -> tuple[Any, ...]:
     return (*record[:own], record[own] + by, *record[own + 1 :]) if own else record
 
 
-def _are(entries: Any, others: Any) -> bool:
-    """Whether the entries begin with these others."""
-    return all(starmap(is_, zip(entries, others, strict=False)))
+def _are(recipes: Any, others: Any) -> bool:
+    """Whether the recipes begin with these others."""
+    return all(starmap(is_, zip(recipes, others, strict=False)))
