@@ -10,7 +10,7 @@ from tests.staging.both_ways import loop_over, measured, require_same
 
 import pullback as pb
 from pullback.loop_steps import straight_steps
-from pullback.loop_steps.staged_step import StagedStep
+from pullback.loop_steps.held_steps import StagedStep
 from pullback.loop_steps.staged_steps import StagedSteps
 from pullback.scheduling.actions import EndForward, Load, Record, Reverse, Save
 

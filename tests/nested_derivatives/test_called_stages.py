@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.nested_derivatives import called_stages
-from pullback.nested_derivatives.call_forms import kinds_of_call, leaves_of
+from pullback.nested_derivatives.call_leaves import kinds_of_call, leaves_of
 from pullback.nested_derivatives.called_stages import RECORDED, made
 from pullback.staging import shelf
 from pullback.staging.forward_statements import NotStageableError

@@ -53,13 +53,13 @@ def test_stages_of_loops_that_hold_all_steps_have_what_these_need_until_others_c
     [held] = stages()
     assert held.advance is held.record
     assert held.reverse_own is not held.reverse
-    assert held.at_once is held.leaf is None
+    assert held.both is held.leaf is None
     for policy in (pb.Binomial(2), pb.SaveAll()):
         with pb.using(policy):
             gradient(sines)
         [whole] = stages()
         assert whole.advance is not whole.record
-        assert whole.at_once is not None
+        assert whole.both is not None
 
 
 def test_off_learns_nothing():

@@ -7,8 +7,8 @@ import scipy.sparse.linalg
 
 import pullback as pb
 from pullback_scipy import sparse as mirrored
-from pullback_scipy.nonzeros import direct
 from pullback_scipy.sparse import linalg as mirrored_linalg
+from pullback_scipy.sparse_arrays import direct
 
 RNG = np.random.default_rng(11)
 N = 5

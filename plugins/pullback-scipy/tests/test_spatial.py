@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial import distance
 
 import pullback as pb
-from pullback_scipy.curves.distances import FORMULAS
 from pullback_scipy.spatial import distance as mirrored
+from pullback_scipy.spatial.pairs import FORMULAS
 
 RNG = np.random.default_rng(2)
 A, B = RNG.normal(size=(4, 3)), RNG.normal(size=(5, 3))

@@ -6,7 +6,7 @@ from scipy import stats
 
 import pullback as pb
 from pullback_scipy import stats as mirrored
-from pullback_scipy.chances.densities import CONTINUOUS, DISCRETE
+from pullback_scipy.probability.densities import CONTINUOUS, DISCRETE
 
 Q = np.array([0.07, 0.31, 0.52, 0.83, 0.96])
 SHAPES = {

@@ -17,8 +17,8 @@ import numpy as np
 from pullback.adopted_kinds import dispatching, iterators, memoised
 from pullback.adopting import numpy_calls
 from pullback.adopting.compiling import numba_names
-from pullback.adopting.drawing import random_namespace_names
 from pullback.adopting.owning import alone, note_call, note_joined, owned
+from pullback.adopting.random_numbers import random_namespace_names
 from pullback.adopting.structured import Fields
 from pullback.memory.in_force import LIVE
 from pullback.primitives.shaping.reshaping import python_number

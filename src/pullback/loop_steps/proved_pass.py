@@ -10,8 +10,8 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.proofs import CHECKED, FEWEST
+from pullback.loop_steps.held_steps import Booking, StagedStep, StepKind
 from pullback.loop_steps.proved_steps import Proved, recorded_on, telling
-from pullback.loop_steps.staged_step import Booking, StagedStep, StepKind
 from pullback.loop_steps.staged_steps import carrying
 from pullback.loop_steps.straight_steps import back, keep
 from pullback.memory.ledger import value_items
@@ -69,13 +69,13 @@ class ProvedPass:
             with self.told or _INSIDE:
                 at = self._carry_out(numbers, at)
         except Exception as error:
-            for generated in (stage.at_once, stage.leaf, stage.record, stage.reverse_own, stage.advance):
+            for generated in (stage.both, stage.leaf, stage.record, stage.reverse_own, stage.advance):
                 if generated is not None:
                     say_line(error, generated)
             raise
         if self.left is not None:
             self.chain.rest()
-            self.chain.at_once = None  # whose sums are others by then
+            self.chain.both = None  # whose sums are others by then
             self.left()
         return at
 
@@ -238,7 +238,7 @@ def proved_pass_of(chain: Any, snapshot: Callable[..., Any]) -> ProvedPass | Non
     if sums is None or not proved.holds(passes[0], masks=masks):
         return None
     chain.rest()
-    chain.at_once = None  # whose sums are others by then
+    chain.both = None  # whose sums are others by then
     return ProvedPass(chain, proved, passes[0], sums, snapshot)
 
 
@@ -267,10 +267,10 @@ def apart(before: Sequence[Any], state: Sequence[Any]) -> list[Any]:
 def both_of(kind: StepKind) -> tuple[Any, Any]:
     """What records and reverses a step at once, and the arrays that it works in: one function, or where kernels compute
     the parts of it and somebody hears of what NumPy warns of, these one after the other."""
-    at_once = kind.stage.at_once
-    if at_once is None or (at_once.kernels and not is_quiet(error_state())):
+    both = kind.stage.both
+    if both is None or (both.kernels and not is_quiet(error_state())):
         return partial(_in_parts, kind), ()
-    return at_once.function, kind.work.of(at_once)
+    return both.function, kind.work.of(both)
 
 
 def _in_parts(kind: StepKind, state: Any, values: Any, constants: Any, seeds: Any, sums: Any) -> tuple[Any, Any, Any]:

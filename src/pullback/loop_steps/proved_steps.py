@@ -7,7 +7,7 @@ from typing import Any
 from attrs import define
 
 from pullback.bodies.proofs import CHECKED, Proof
-from pullback.loop_steps.staged_step import StagedStep, StepKind
+from pullback.loop_steps.held_steps import StagedStep, StepKind
 from pullback.loop_steps.staged_steps import carrying
 from pullback.recording.traps import TRAPPED
 from pullback.shadow.operations import enters_as

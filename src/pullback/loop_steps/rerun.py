@@ -13,9 +13,9 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues
-from pullback.loop_steps.outputs import Outputs
+from pullback.loop_steps.held_steps import StepTape
 from pullback.loop_steps.replay_check import Verifier
-from pullback.loop_steps.staged_step import StepTape
+from pullback.loop_steps.stacked_outputs import Outputs
 from pullback.memory.in_force import Enclosed, next_level, recorded
 from pullback.memory.ledger import Ledger, record_items
 from pullback.memory.reverse_sweep import Releasing

@@ -10,8 +10,8 @@ from typing import Any
 from attrs import define, field
 
 from pullback.bodies.proofs import Proof
+from pullback.loop_steps.held_steps import StagedStep, StepKind, StepTape
 from pullback.loop_steps.rerun import Steps, as_before, returned_by
-from pullback.loop_steps.staged_step import StagedStep, StepKind, StepTape
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
 from pullback.memory.reverse_sweep import Releasing
 from pullback.recording.copies import separate

@@ -15,8 +15,8 @@ import numpy as np
 from attrs import define
 
 from pullback.bodies.proofs import FEWEST, Proof
+from pullback.loop_steps.held_steps import StagedStep
 from pullback.loop_steps.proved_steps import Proved, recorded_on, telling
-from pullback.loop_steps.staged_step import StagedStep
 from pullback.loop_steps.staged_steps import StagedSteps, carrying
 from pullback.memory.store import Store
 from pullback.recording.tape import NOTHING_KEPT

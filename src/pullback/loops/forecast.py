@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from attrs import define, field
 
-from pullback.loop_steps.staged_step import StepTape
+from pullback.loop_steps.held_steps import StepTape
 from pullback.loops.loop_bytes import may_lend, scheduled_by, waiting_items
 from pullback.loops.loop_chain import LoopChain
 from pullback.memory.executor import run_forward, run_reverse

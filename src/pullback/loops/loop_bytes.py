@@ -11,7 +11,7 @@ from typing import Any
 from attrs import evolve
 
 from pullback.choosing.agreement import GIVE_THE_SAME, agreed, least
-from pullback.loop_steps.staged_step import StepTape
+from pullback.loop_steps.held_steps import StepTape
 from pullback.memory.in_force import planned
 from pullback.memory.ledger import Item, value_items
 from pullback.memory.reverse_sweep import Sweep

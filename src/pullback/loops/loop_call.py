@@ -18,9 +18,9 @@ from pullback.bodies.first_errors import warnings_are_errors
 from pullback.bodies.proofs import Proof, rows_of
 from pullback.bodies.reachable import GENERATORS, Reachable
 from pullback.bodies.surroundings import Randomness, Surroundings, surroundings_of
-from pullback.loop_steps.outputs import Outputs
 from pullback.loop_steps.replay_check import Verifier, digests
 from pullback.loop_steps.rerun import Steps, plain_leaves, value_for, writable
+from pullback.loop_steps.stacked_outputs import Outputs
 from pullback.loop_steps.staged_steps import staged_steps
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.loop_record import LOOP, LoopRecord

@@ -9,11 +9,12 @@ from typing import Any
 from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues, Randomness
-from pullback.loop_steps.at_once import at_once_of
+from pullback.loop_steps.held_steps import Snapshot, StagedStep, StepTape, booking_of, same_tape
 from pullback.loop_steps.proved_pass import pays, proved_pass_of
+from pullback.loop_steps.record_and_reverse import record_and_reverse_of
 from pullback.loop_steps.replay_check import Verifier
 from pullback.loop_steps.rerun import Steps, writable
-from pullback.loop_steps.staged_step import Snapshot, StagedStep, StepTape, booking_of, pull_back, same_tape
+from pullback.loop_steps.reverse_pass import pull_back
 from pullback.loop_steps.straight_steps import back, keep, straight
 from pullback.memory.executor import carry_out_known, carry_out_one, run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
@@ -60,8 +61,8 @@ class LoopChain(Storing):
     """The buffers that all tapes share. Copies of plain arrays are made anew where no tape holds them any more."""
     looks: TapeSizes | None = field(default=None, init=False)
     """What watches whether tapes are small, where they are held because they are."""
-    at_once: Any = field(default=None, init=False)
-    """How steps like the last one are recorded and reversed at once, where tapes are held because they are small."""
+    both: Any = field(default=None, init=False)
+    """How steps like the last one are recorded and reversed by one function, where tapes are held as they are small."""
 
     def __attrs_post_init__(self) -> None:
         self.start_random = self.randomness.save()
@@ -123,9 +124,9 @@ class LoopChain(Storing):
 
     def go_back(self, schedule: Any, machine: Machine, passes: Any) -> None:
         """Carry out the rest, with the passes of all seeds."""
-        self.passes, self.at_once = passes, None
+        self.passes, self.both = passes, None
         run_reverse(schedule, machine, self)
-        self.at_once = None
+        self.both = None
 
     def run_on(self, k: int, n: int | None) -> int:
         """Run the steps from ``k`` on and hold nothing, so that the program goes on with true values; the length."""
@@ -162,7 +163,7 @@ class LoopChain(Storing):
         for step in tapes:
             step.release()
         self.verifier.expected.clear()
-        self.work, self.probe, self.lookback, self.passes, self.plainly, self.at_once = None, None, None, (), None, None
+        self.work, self.probe, self.lookback, self.passes, self.plainly, self.both = None, None, None, (), None, None
 
     def carry_out_known(self, numbers: Sequence[int]) -> None:
         """Actions that have been checked before. States in memory are put there and taken from there at once."""
@@ -182,14 +183,14 @@ class LoopChain(Storing):
                     continue
                 at += 3
                 if code == ADVANCE:
-                    if self.at_once is None or not self.at_once.advance(self, step, stop):
+                    if self.both is None or not self.both.advance(self, step, stop):
                         self.rest()
                         self.advance(step, stop)
                 elif code == AT_ONCE:
-                    if not self._at_once(step):
+                    if not self._both(step):
                         self._each_for_itself(step)
-                    elif rests and (proved := self.at_once.proved(step, self, snapshot)) is not None:
-                        once, at = self.at_once, proved.carry_out(numbers, at)
+                    elif rests and (proved := self.both.proved(step, self, snapshot)) is not None:
+                        once, at = self.both, proved.carry_out(numbers, at)
                         once.sums = proved.sums
                 elif heard and code in (LOAD, SAVE, DELETE):
                     carry_out_one(self, code, step)
@@ -214,8 +215,8 @@ class LoopChain(Storing):
 
     def rest(self) -> None:
         """The blocks in which steps run are left."""
-        if self.at_once is not None:
-            self.at_once.rest()
+        if self.both is not None:
+            self.both.rest()
 
     # The actions.
     def advance(self, start: int, stop: int) -> int:
@@ -288,14 +289,14 @@ class LoopChain(Storing):
 
     def record_and_reverse(self, step: int) -> None:
         """Record and reverse a step, where nobody asks for the tape in between."""
-        done = self._at_once(step)
+        done = self._both(step)
         self.rest()
         if not done:
             self._each_for_itself(step)
 
-    def _at_once(self, step: int) -> bool:
+    def _both(self, step: int) -> bool:
         """Do so by one function, as for the step before; False, and nothing has been done, where that cannot be."""
-        once = self.at_once
+        once = self.both
         if once is None or self.lookback is not None:
             return False
         self.verifier.starts(step, self.state)
@@ -334,7 +335,7 @@ class LoopChain(Storing):
         self.reverse(step)
         if len(self.passes) == 1 and not self.store.ledger.separates:
             masks = self.steps.enclosing is not None and bool(self.steps.enclosing.masks)
-            self.at_once = at_once_of(staging, self.passes[0], booking, masks=masks)
+            self.both = record_and_reverse_of(staging, self.passes[0], booking, masks=masks)
 
     def _to_work(self, step: Any) -> None:
         self.work = step

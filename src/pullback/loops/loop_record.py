@@ -12,7 +12,7 @@ from pullback.bodies.first_errors import FirstErrors
 from pullback.bodies.surroundings import Surroundings
 from pullback.choosing.agreement import AgreedPoint
 from pullback.loop_steps.replay_check import say_unrepeated, trial
-from pullback.loop_steps.staged_step import Pass
+from pullback.loop_steps.reverse_pass import Pass
 from pullback.loops.forecast import Forecast, forecast, foreseen
 from pullback.loops.loop_bytes import (
     agree,

@@ -23,7 +23,7 @@ from pullback.memory.in_force import (
     staging_in_force,
     watchers,
 )
-from pullback.nested_derivatives.call_forms import fits, kinds_of_call, leaves_of
+from pullback.nested_derivatives.call_leaves import fits, kinds_of_call, leaves_of
 from pullback.nested_derivatives.called_stages import PLAIN, PUSHED, RECORDED, Called, Derivative, made
 from pullback.recording.copies import owned, packed_copy
 from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value

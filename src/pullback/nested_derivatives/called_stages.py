@@ -18,7 +18,7 @@ from attrs import define, field
 from pullback.bodies.same_again import Reads, reads_of
 from pullback.memory.in_force import Tracing, next_level
 from pullback.memory.reverse_sweep import Sweep, sweep
-from pullback.nested_derivatives.call_forms import ACTIVE, STILL, Kind, filled
+from pullback.nested_derivatives.call_leaves import ACTIVE, STILL, Kind, filled
 from pullback.recording.copies import faithful
 from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value
@@ -49,7 +49,7 @@ class Called:
     names: dict[str, Any]
     """The globals of the function."""
     parts: tuple[int, ...]
-    """How many leaves each cell has, as ``call_forms.leaves_of`` says."""
+    """How many leaves each cell has, as ``call_leaves.leaves_of`` says."""
     kinds: list[Kind]
     reads: Reads
     way: str

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import Factory, define, frozen
 
-from pullback.loop_steps.staged_step import Pass
+from pullback.loop_steps.reverse_pass import Pass
 from pullback.loops.loop_record import LoopRecord
 from pullback.memory.in_force import using
 from pullback.memory.ledger import Ledger

@@ -18,8 +18,8 @@ from pullback.memory.store import TemporaryFolder
 from pullback.recording.tape import REPLAYABLE
 from pullback.resuming.journal_files import KeptFolder, named, read_text
 from pullback.resuming.journals import LoopJournal
-from pullback.resuming.keys import key_of, require_same
 from pullback.resuming.parts_beside import PartsBeside
+from pullback.resuming.run_keys import key_of, require_same
 from pullback.scheduling.actions import Save
 from pullback.stores.disk import Disk, OnDisk
 from pullback.stores.figures import Figures

@@ -97,7 +97,7 @@ def require_same(stage: Any, step: Recorded) -> tuple[Any, Any]:
     for function in dict.fromkeys((stage.reverse, stage.reverse_own)):
         with trial.run():
             _backward(function, (slots, [seed.copy() for seed in seeds]), (entered, gathered), work)
-    if stage.at_once is not None:
+    if stage.both is not None:
         _require_at_once(stage, step, seeds, (step.returned, entered, gathered), random, work)
     return slots, seeds
 
@@ -148,12 +148,12 @@ def _require_at_once(
     random: np.random.Generator,
     work: Workspace,
 ) -> None:
-    """``at_once`` and ``leaf`` must give what the functions give that they stand for, added to sums that are drawn."""
+    """``both`` and ``leaf`` must give what the functions give that they stand for, added to sums that are drawn."""
     returned, entered, gathered = wanted
     sums = [np.asarray(draw(random, ct)) if isinstance(ct, np.ndarray) else draw(random, ct) for ct in gathered]
     added = [np.add(total, ct) for total, ct in zip(sums, gathered, strict=True)]
     captured = [value for _, value in step.captured]
-    for generated, expected in ((stage.at_once, (returned, entered, added)), (stage.leaf, (entered, added))):
+    for generated, expected in ((stage.both, (returned, entered, added)), (stage.leaf, (entered, added))):
         given = [seed.copy() for seed in seeds], [x.copy() for x in sums]
         with quiet():
             found = generated.function(step.inputs, captured, step.constants, *given, *work.of(generated))

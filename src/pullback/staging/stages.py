@@ -63,12 +63,12 @@ class Stage:
     """Which captured values get one."""
     masks: bool
     masks_itself: bool
-    at_once: Generated | None = None
+    both: Generated | None = None
     """``record`` and ``reverse_own`` as one function, which is given the sums of the cotangents of captured values as
     well, and adds to them: of a step that is recorded to be reversed at once. None where that has little to gain.
     Where kernels compute parts of it, it is for where nobody hears of what NumPy warns of."""
     leaf: Generated | None = None
-    """``at_once`` without the state after the step, where nobody asks for it, nor for what NumPy warns of."""
+    """``both`` without the state after the step, where nobody asks for it, nor for what NumPy warns of."""
     booked: tuple[tuple[int, str], ...] = field(init=False)
     """The places of the slots that records hold, with the reasons."""
     collective: bool = field(init=False)
@@ -176,7 +176,7 @@ def _stage_of(step: Recorded, backend: Backend | None, program: Program) -> Stag
     drafts = _drafts(step, forward, n_forward, reverse, slots, given)
     holds = frozenset(k for k, symbol in enumerate(forward.constants) if symbol.number in slots)
     stage = _generated(step, Known(step.operations, holds), drafts, reverse, held, slots)
-    stage.at_once, stage.leaf, quietly = _at_once(step, forward, n_forward, reverse, given, by=backend)
+    stage.both, stage.leaf, quietly = _both(step, forward, n_forward, reverse, given, by=backend)
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
     stage.places, stage.left = step.places, step.left
@@ -203,7 +203,7 @@ def _stage_of(step: Recorded, backend: Backend | None, program: Program) -> Stag
         for draft in drafts:
             _take_kernels(stage, draft, backend, forwards if draft.plan.warns else backwards, step.ordered)
         if stage.record.kernels or stage.reverse_own.kernels:
-            stage.at_once, stage.leaf = _at_once_by(backend, quietly, (*forwards, seeded), stage.notes)
+            stage.both, stage.leaf = _both_by(backend, quietly, (*forwards, seeded), stage.notes)
     forward.program.samples.clear()
     return stage
 
@@ -281,10 +281,10 @@ def _drafts(
     return [record, backward, own, advance]
 
 
-def _at_once(
+def _both(
     step: Recorded, forward: Forward, n_forward: int, swept: SymbolSweep, given: list[Symbol], *, by: Backend | None
 ) -> tuple[Generated | None, Generated | None, Sequence[Draft]]:
-    """The functions ``at_once`` and ``leaf``, of a step whose values are small; and from what a backend makes them,
+    """The functions ``both`` and ``leaf``, of a step whose values are small; and from what a backend makes them,
     where nobody hears of what NumPy warns of."""
     program = forward.program
     nbytes = sum(getattr(sample, "nbytes", 0) for sample in program.samples)
@@ -310,19 +310,19 @@ def _at_once(
     ]
     untold = frozenset(s.makes for s in after)
     plan = plan_of(program, before, chain(*parts), (*own, *whole), all_of=True, swept=after)
-    both = Draft(program, "at_once", plan, arguments, parts, untold).generated()
+    both = Draft(program, "both", plan, arguments, parts, untold).generated()
     plan = plan_of(program, [*before, *after], chain(*parts[1:]), (*own, *whole))
     leaf = Draft(program, "leaf", plan, arguments, parts[1:], untold)
     if by is None:
         return both, leaf.generated(), ()
     plan = plan_of(program, [*before, *after], chain(*parts), (*own, *whole))
-    return both, leaf.generated(), (Draft(program, "at_once", plan, arguments, parts, untold), leaf)
+    return both, leaf.generated(), (Draft(program, "both", plan, arguments, parts, untold), leaf)
 
 
-def _at_once_by(
+def _both_by(
     backend: Backend, drafts: Sequence[Draft], given: tuple[Any, ...], notes: list[str]
 ) -> tuple[Generated | None, Generated | None]:
-    """The functions ``at_once`` and ``leaf`` by kernels, for where nobody hears of what NumPy warns of; None where
+    """The functions ``both`` and ``leaf`` by kernels, for where nobody hears of what NumPy warns of; None where
     there are none."""
     found: list[Generated | None] = []
     for draft in drafts:

@@ -3,8 +3,8 @@ is SciPy's own."""
 
 from scipy import stats
 
-from pullback_scipy.chances.distributions import DISTRIBUTIONS, multivariate_normal, zscore
 from pullback_scipy.mirroring import fall_through
+from pullback_scipy.probability.distributions import DISTRIBUTIONS, multivariate_normal, zscore
 
 (
     norm, expon, uniform, laplace, logistic, cauchy, halfcauchy, halfnorm, halflogistic, gumbel_r, gumbel_l,

@@ -1,1 +1,1 @@
-"""What ``pullback_scipy.interpolate`` and ``spatial.distance`` consist of: curves through samples, and distances."""
+"""What ``pullback_scipy.interpolate`` consists of: curves through samples."""

@@ -3,8 +3,9 @@
 from scipy import sparse as scipy_sparse
 
 from pullback_scipy.mirroring import fall_through
-from pullback_scipy.nonzeros import arrays
-from pullback_scipy.nonzeros.makers import (
+from pullback_scipy.sparse import linalg
+from pullback_scipy.sparse_arrays import arrays
+from pullback_scipy.sparse_arrays.makers import (
     block_array,
     block_diag,
     bmat,
@@ -23,7 +24,6 @@ from pullback_scipy.nonzeros.makers import (
     spdiags,
     vstack,
 )
-from pullback_scipy.sparse import linalg
 
 traced_sparse = arrays.ours
 """What core asks for where a traced number meets a plain sparse array."""

@@ -3,8 +3,8 @@
 from scipy.sparse import linalg
 
 from pullback_scipy.mirroring import fall_through
-from pullback_scipy.nonzeros.direct import factorized, splu, spsolve
-from pullback_scipy.nonzeros.iterative import (
+from pullback_scipy.sparse_arrays.direct import factorized, splu, spsolve
+from pullback_scipy.sparse_arrays.iterative import (
     LinearOperator,
     aslinearoperator,
     bicg,
@@ -17,7 +17,7 @@ from pullback_scipy.nonzeros.iterative import (
     minres,
     tfqmr,
 )
-from pullback_scipy.nonzeros.spectra import eigsh
+from pullback_scipy.sparse_arrays.spectra import eigsh
 
 __getattr__, __dir__ = fall_through(linalg, globals())
 __all__ = [

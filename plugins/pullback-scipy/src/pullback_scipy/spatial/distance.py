@@ -2,7 +2,8 @@
 
 from scipy.spatial import distance
 
-from pullback_scipy.curves.distances import (
+from pullback_scipy.mirroring import fall_through
+from pullback_scipy.spatial.pairs import (
     braycurtis,
     canberra,
     cdist,
@@ -16,7 +17,6 @@ from pullback_scipy.curves.distances import (
     sqeuclidean,
     squareform,
 )
-from pullback_scipy.mirroring import fall_through
 
 __getattr__, __dir__ = fall_through(distance, globals())
 __all__ = [

@@ -12,8 +12,8 @@ from scipy.sparse import linalg
 
 import pullback as pb
 from pullback_scipy.mirroring import primitive
-from pullback_scipy.nonzeros.arrays import Made, SparseArray, rows_and_columns
-from pullback_scipy.nonzeros.direct import spsolve
+from pullback_scipy.sparse_arrays.arrays import Made, SparseArray, rows_and_columns
+from pullback_scipy.sparse_arrays.direct import spsolve
 
 
 def _eigsh(data: Any, first: Any, second: Any, *, made: Made, options: tuple[Any, ...]) -> Any:

@@ -11,7 +11,7 @@ from scipy.sparse import linalg
 
 import pullback as pb
 from pullback_scipy.mirroring import as_array, holds
-from pullback_scipy.nonzeros.arrays import SparseArray
+from pullback_scipy.sparse_arrays.arrays import SparseArray
 
 
 class LinearOperator(linalg.LinearOperator):  # type: ignore[misc] # SciPy ships no types

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.bodies.proofs import Proof
-from pullback.loop_steps.at_once import AtOnce
+from pullback.loop_steps.record_and_reverse import RecordAndReverse
 from pullback.loops.loop_chain import LoopChain
 from pullback.memory.in_force import depth
 
@@ -90,29 +90,29 @@ def test_a_step_that_sets_the_error_state():
 
 
 @pytest.fixture
-def at_once(monkeypatch):
+def both(monkeypatch):
     """The steps that were recorded and reversed by one function, while no body rests."""
     monkeypatch.setattr(Proof, "repeats", lambda *_: False)
     seen = []
-    computed = AtOnce._computed
+    computed = RecordAndReverse._computed
 
     def noted(self, k, state, *, keeps):
         if keeps:
             seen.append(k)
         return computed(self, k, state, keeps=keeps)
 
-    monkeypatch.setattr(AtOnce, "_computed", noted)
+    monkeypatch.setattr(RecordAndReverse, "_computed", noted)
     return seen
 
 
-def test_nearly_all_steps_are_recorded_and_reversed_at_once(at_once):
+def test_nearly_all_steps_are_recorded_and_reversed_at_once(both):
     same(plain)
-    assert len(at_once) >= N - 5
+    assert len(both) >= N - 5
 
 
 @pytest.mark.parametrize("odd", [None, 1, 2, 17, N - 2])
 @pytest.mark.parametrize("keeps", [False, True])
-def test_stages_that_work_in_buffers_advance_in_the_same_run(at_once, monkeypatch, odd, keeps):
+def test_stages_that_work_in_buffers_advance_in_the_same_run(both, monkeypatch, odd, keeps):
     monkeypatch.setattr(Proof, "repeats", lambda *_: False)  # else the body rests soon
 
     def body(c):
@@ -131,17 +131,17 @@ def test_stages_that_work_in_buffers_advance_in_the_same_run(at_once, monkeypatc
     u, c = np.resize(U, 4096), np.resize(C, 4096)  # of 32 KiB, from which a stage has buffers
     found = gradients(body, "numpy", u=u, c=c, verify="state")
     assert [x.tobytes() for x in found] == [x.tobytes() for x in gradients(body, "off", u=u, c=c, verify="state")]
-    assert keeps or len(at_once) >= N - 10
+    assert keeps or len(both) >= N - 10
 
 
 @pytest.mark.parametrize("odd", [1, 2, 17, N - 2])
-def test_one_step_that_differs_is_reversed_by_itself(at_once, odd):
+def test_one_step_that_differs_is_reversed_by_itself(both, odd):
     def body(c):
         return lambda k, u: np.sin(u) * c if k == odd else u + 0.01 * (c * u * (1.0 - u))
 
     same(body)
-    assert odd not in at_once
-    assert len(at_once) >= N - 8
+    assert odd not in both
+    assert len(both) >= N - 8
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 400, 3000])

@@ -3,7 +3,7 @@
 import numpy as np
 
 import pullback as pb
-from pullback.nested_derivatives.call_forms import ACTIVE, FIXED, STILL, filled, fits, kinds_of_call, leaves_of
+from pullback.nested_derivatives.call_leaves import ACTIVE, FIXED, STILL, filled, fits, kinds_of_call, leaves_of
 
 X, W = np.array([0.3, -0.7]), np.float64(0.8)
 

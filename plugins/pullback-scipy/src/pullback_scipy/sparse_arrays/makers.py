@@ -9,7 +9,7 @@ from scipy import sparse
 
 import pullback as pb
 from pullback_scipy.mirroring import as_array, holds, mirror
-from pullback_scipy.nonzeros.arrays import Made, SparseArray, ours
+from pullback_scipy.sparse_arrays.arrays import Made, SparseArray, ours
 
 
 @frozen(eq=False, repr=False)

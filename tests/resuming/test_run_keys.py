@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.resuming.keys import told_of
+from pullback.resuming.run_keys import told_of
 
 PROGRAM = """
 import numpy as np
-from pullback.resuming.keys import told_of
+from pullback.resuming.run_keys import told_of
 
 {blank}SETTINGS = {{"a": 1.5, "names": {{"x", "y", "z"}}, "w": np.arange(3.0)}}
 class Model:

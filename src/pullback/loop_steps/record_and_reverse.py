@@ -1,7 +1,7 @@
 """Steps that are recorded to be reversed immediately, as the actions ``Record(k)``, ``Reverse(k)`` in a row: one
 generated function does both, and what holds for all such steps is checked once.
 
-Between two of them the schedule advances on plain arrays; ``memory.turning`` switches between the two ways.
+Between two of them the schedule advances on plain arrays; ``memory.handles_or_arrays`` switches between the two ways.
 """
 
 import warnings
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from pullback.loop_steps.held_steps import Booking, StepKind
 from pullback.loop_steps.proved_pass import ProvedPass, apart, both_of
 from pullback.loop_steps.proved_steps import Proved, telling
-from pullback.loop_steps.staged_step import Booking, StepKind
 from pullback.loop_steps.staged_steps import StagedSteps, carrying
 from pullback.loop_steps.straight_steps import Going, are, followed
-from pullback.memory.turning import Turning
+from pullback.memory.handles_or_arrays import HandlesOrArrays
 from pullback.recording.copies import separate
 from pullback.recording.handles import twin_of
 from pullback.recording.tape import NOTHING_KEPT
@@ -30,7 +30,7 @@ from pullback.words.undocumented import error_state
 
 
 @define(eq=False)
-class AtOnce:
+class RecordAndReverse:
     """Steps that are recorded to be reversed at once, each by one function: what is asked once for all of them, in one
     reverse pass."""
 
@@ -63,7 +63,7 @@ class AtOnce:
     """The handles that the body gets; one more who held one of them would be seen."""
     ending: Any = field(init=False)
     """The handles that the body returns."""
-    block: Turning = field(init=False)
+    block: HandlesOrArrays = field(init=False)
     computes: tuple[Any, Any] = field(init=False)
     """What begins to compute a step of which values are read, where nobody keeps it and where somebody does."""
     carried: Any = field(init=False)
@@ -79,14 +79,14 @@ class AtOnce:
 
     def __attrs_post_init__(self) -> None:
         staged, kind = self.staged, self.kind
-        assert staged.run is not None  # at_once_of has asked
+        assert staged.run is not None  # record_and_reverse_of has asked
         self.pair, self.going = staged.run, staged.going
         specs = [(result.spec, result.strides) for result in self.going.results]
         self.enters = [
             (None,) * 4 if spec is None or strides is None else (np.ndarray, spec.shape, spec.dtype, strides)
             for spec, strides in specs
         ]
-        self.generated, (self.function, self.places) = kind.stage.at_once or kind.stage.record, both_of(kind)
+        self.generated, (self.function, self.places) = kind.stage.both or kind.stage.record, both_of(kind)
         begins = partial(staged.begun, self.pair[0])
         self.computes = partial(begins, keeps=False), partial(begins, keeps=True)
         advance = kind.stage.advance
@@ -95,7 +95,7 @@ class AtOnce:
         steps, run, self.known = staged.steps, self.pair[0], kind.stage.known
         self.alone, self.last = steps.definition is LEAF, len(self.known.operations) - 1
         self.starting, self.ending = run.pool.starting, run.pool.ending
-        self.block = Turning(run.tape.enclosing, run.tape, steps.on_values())
+        self.block = HandlesOrArrays(run.tape.enclosing, run.tape, steps.on_values())
 
     def step(self, k: int, state: list[Any]) -> list[Any] | None:
         """The state after step ``k``, which has been reversed, unless it is ``left``. None where nothing has been done,
@@ -251,7 +251,9 @@ class AtOnce:
         return after
 
 
-def at_once_of(staged: StagedSteps, one: Any, booking: Booking | None, *, masks: bool) -> AtOnce | None:
+def record_and_reverse_of(
+    staged: StagedSteps, one: Any, booking: Booking | None, *, masks: bool
+) -> RecordAndReverse | None:
     """How steps like the last one, which the pass has come back through, are recorded and reversed at once; None where
     they cannot be. ``booking`` is what is booked of such a step, where that is known."""
     kind, steps = one.after, staged.steps
@@ -271,4 +273,4 @@ def at_once_of(staged: StagedSteps, one: Any, booking: Booking | None, *, masks:
     if sums is None:
         return None
     staged.proving()
-    return AtOnce(staged, kind, one, sums, booking)
+    return RecordAndReverse(staged, kind, one, sums, booking)

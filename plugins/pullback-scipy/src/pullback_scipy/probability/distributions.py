@@ -13,8 +13,8 @@ from attrs import frozen
 from scipy import stats
 
 import pullback as pb
-from pullback_scipy.chances.densities import CONTINUOUS, DISCRETE, Family
 from pullback_scipy.mirroring import as_array, derived, holds, mirror, only
+from pullback_scipy.probability.densities import CONTINUOUS, DISCRETE, Family
 
 
 def inside(support: tuple[Any, Any], z: Any) -> Any:

@@ -8,7 +8,7 @@ from pullback.memory.in_force import Enclosed
 from pullback.recording.tape import CAPTURED, PAUSED, Tape
 
 
-class Turning(Enclosed):
+class HandlesOrArrays(Enclosed):
     """The block ``Enclosed(enclosing, CAPTURED, inner)``, in which steps run on handles, turned into
     ``Enclosed(enclosing, PAUSED)`` with the block ``values`` in it, in which they run on arrays, and back, as often as
     wanted. It is entered by the first turn, and left by :meth:`leave`."""
