@@ -1,6 +1,7 @@
 """Calls that come again and again: what changes between two of them is seen as in the first."""
 
 import gc
+import tracemalloc
 import warnings
 from functools import wraps
 from threading import Thread
@@ -11,7 +12,8 @@ import pytest
 
 import pullback as pb
 from pullback.recording.tape import Tape
-from pullback.staged_functions.hot_gradients import TRIALS
+from pullback.staged_functions.derivative_stages import MOST_NBYTES
+from pullback.staged_functions.hot_gradients import LATER, TRIALS
 from pullback.testing.comparing.bits import same_bits
 
 X, T = np.array([0.3, -0.7, 1.1]), np.array([0.5, 1.0, -2.0])
@@ -427,3 +429,65 @@ def test_only_the_function_itself_warns(decorated):
             warnings.simplefilter("always")
             gradient(x)
         assert [str(each.message) for each in told] == ["invalid value encountered in sqrt"]
+
+
+def test_a_function_of_many_records_is_staged_by_itself_after_many_calls():
+    c = 1.01
+
+    def f(x):
+        for _ in range(30):
+            x = np.sin(x) * c + 0.1
+        return np.sum(x)
+
+    gradient = pb.grad(f)
+    hot = gradient.__pullback_hot__
+    for k in range(2 * LATER):
+        c = 1.01 if k % 50 else 1.02
+        assert same_bits(gradient(X), recorded(lambda: pb.grad(f)(X)))
+        assert (hot.known is None) is (k < LATER + 40)
+    assert not hot.over
+
+
+MANY_PLAIN = np.ones(100_000)
+
+
+def sum_with_large_plain(x):
+    return np.sum(np.sin(MANY_PLAIN * x) * MANY_PLAIN)
+
+
+def gradient_of_gradient(inner):
+    first = pb.grad(inner)
+
+    def outer(x):
+        return np.sum(first(x) ** 2)
+
+    return pb.grad(outer)
+
+
+LARGE = {
+    "plain operand": (pb.grad(sum_with_large_plain), 0.3, 0),
+    "argument": (gradient_of_gradient(lambda x: np.sum(np.sin(x) * x)), np.ones(100_000), 0),
+    # the call that finds out holds all values until there are too many
+    "intermediate": (gradient_of_gradient(lambda x: np.sum(np.sin(np.outer(x, x)))), np.full(400, 0.3), MOST_NBYTES),
+}
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_nobody_who_has_not_asked_for_a_stage_pays_for_one_in_memory(what):
+    gradient, x, more = LARGE[what]
+    for _ in range(10):
+        gradient(x)
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        first, later = [], []
+        for k in range(60):
+            tracemalloc.reset_peak()
+            gradient(x)
+            (first if k < 10 else later).append(tracemalloc.get_traced_memory())
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert later[-1][0] < max(held for held, _ in first) + 300_000
+    assert max(peak for _, peak in later) < max(peak for _, peak in first) + 300_000 + more

@@ -1,6 +1,7 @@
 """The operations of a step as a list that can be compared: which primitive, on which values, with which parameters, and
 what kind of value came out."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from types import EllipsisType
 from typing import Any
@@ -129,6 +130,13 @@ def same(a: Operation, b: Operation) -> bool:
         return True
     alike = a.what is b.what and a.operands == b.operands and a.makes == b.makes and a.results == b.results
     return alike and same_content(a.params, b.params)
+
+
+def values_nbytes(operations: Iterable[Operation]) -> int:
+    """Bytes of all that operations give, and of the plain arrays that they read as they are."""
+    specs = [result.spec for op in operations for result in op.results]
+    specs += [x.spec for op in operations for x in op.operands if type(x) is Constant]
+    return sum(spec.nbytes for spec in specs if spec is not None)
 
 
 @frozen

@@ -8,7 +8,8 @@ A sweep gives no warnings: until the stage is made, operations of a sweep are ma
 site.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,8 +21,8 @@ from pullback.recording.copies import faithful, faithful_copy
 from pullback.recording.crossing import entered
 from pullback.recording.handles import FREE, SHARED, Handle, is_array, kind_of, layout_of, make, resolve
 from pullback.recording.recorder import INPUT
-from pullback.recording.tape import DEFERRED, FORWARD, Tape
-from pullback.shadow.operations import CAPTURE, FROZEN, Constant, Operation, result_of, same
+from pullback.recording.tape import DEFERRED, FORWARD, NOTHING_KEPT, Tape
+from pullback.shadow.operations import CAPTURE, FROZEN, Constant, Operation, result_of, same, values_nbytes
 from pullback.shadow.quick_operators import Known
 from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins
@@ -39,6 +40,8 @@ ONE = np.float64(1)
 MOST_OPERATIONS = 400
 """The most operations of a function; the derivative of a derivative has ten times as many, and to make a stage takes
 long."""
+MOST_NBYTES = 1 << 22
+"""Bytes of all values of a derivative that becomes a stage where nobody has asked for one."""
 MOST_FAILED = 4
 MOST_CONTENTS = 4
 """The most contents of the plain operands for which there are stages."""
@@ -208,7 +211,7 @@ def _derived(
         raise NotStageableError("too many operations")
     with quiet():
         _require_result(inputs[: _n_arguments(operations)], operations, operands, result)
-    exits, constants = exits_of(lambda xs: program(xs, operations, list(map(faithful, operands))), inputs)
+    exits, constants = exits_of(lambda xs: program(xs, operations, list(map(faithful, operands))), inputs, asked=True)
     return Derived(list(map(faithful, operands)), exits, constants)
 
 
@@ -218,20 +221,24 @@ def exits_of(
     n_active: int | None = None,
     moves: Sequence[bool] | None = None,
     most: int | None = None,
+    *,
+    asked: bool = False,
 ) -> tuple[Exits, list[Any]]:
-    """The stage of a program, and its constants; raises where there is none, and after ``most`` operations.
+    """The stage of a program, and its constants; raises where there is none, and after ``most`` operations; unless
+    somebody has ``asked`` for a stage, also where its values are large, since it keeps memory for them.
 
     The first ``n_active`` inputs have cotangents, and those of the values that ``moves`` names; all of both where none
     are given.
     """
     with quiet():
         wanted = program(list(map(faithful, inputs)))
-        run = nesting_of(inputs)
-        run.most = most
-        with Tracing(run.tape):
-            returned = program([run.enter(faithful(x)) for x in inputs])
-        run.finish(returned, [])
-    stage = stage_of(_recorded(run, returned, wanted, n_active, moves))
+        with nesting_of(inputs) as run:
+            run.most, run.asked = most, asked
+            with Tracing(run.tape):
+                returned = program([run.enter(faithful(x)) for x in inputs])
+            run.finish(returned, [])
+            recorded = _recorded(run, returned, wanted, n_active, moves)
+    stage = stage_of(recorded)
     stage.records = [record if record[-1] >= 0 else (*record[:-1], ~record[-1]) for record in stage.records]
     sites = stage.record.sites
     sites.update((line, (~site, "")) for line, (site, _) in list(sites.items()) if site < 0)
@@ -254,14 +261,20 @@ def _require_result(xs: list[Any], operations: list[Operation], operands: list[A
     require_equal([out._value], [result], "the function")
 
 
-def nesting_of(inputs: list[Any]) -> "Nesting":
-    """A run that these values enter."""
+@contextmanager
+def nesting_of(inputs: list[Any]) -> Iterator["Nesting"]:
+    """A run that these values enter, and that is over after the block: it, its tapes and their values would keep one
+    another."""
     level = next_level()
     tape = Tape(level, VALUELESS)
     tape.mode, tape.captures = DEFERRED, {}
     run = Nesting(tape, Twins(lambda: Tape(level, KINDS), level))
     run.begin((), [result_of(x, "tracer") for x in inputs])
-    return run
+    try:
+        yield run
+    finally:
+        tape.shadow, tape.kept = None, NOTHING_KEPT  # type: ignore[assignment]  # as ``HotRun.over`` does
+        run.eager.by_number.clear()
 
 
 def _recorded(
@@ -299,6 +312,10 @@ class Nesting(ShadowRun):
     """Whether it is in a sweep, which warns of nothing."""
     most: int | None = field(default=None, init=False)
     """How many operations it may have."""
+    asked: bool = field(default=True, init=False)
+    """Whether somebody has asked for a stage, however large the values."""
+    nbytes: int = field(default=0, init=False)
+    """Bytes of the values so far."""
 
     @property
     def holds(self) -> bool:
@@ -333,6 +350,10 @@ class Nesting(ShadowRun):
             records[start:] = [(*record[:-1], ~record[-1]) for record in records[start:]]  # type: ignore[index]
         if not any(isinstance(twin, Handle) and twin._id is not None for twin in twins):
             self.why = before
+        if not self.asked:
+            self.nbytes += values_nbytes(self.operations[-1:])
+            if self.nbytes > MOST_NBYTES:
+                raise NotStageableError("it would keep much memory, which nobody has asked for")
         return given
 
     def value(self, handle: Any) -> Any:  # noqa: ARG002

@@ -1,8 +1,8 @@
 """Gradients that are asked for again and again: those of staged functions at once, those of small functions once there
 were enough calls for it to pay.
 
-A small function costs more to record than to compute: a few operations on numbers and short arrays. It is then staged
-as if decorated, if it does the same in each call.
+A function on numbers and short arrays costs more to record than to compute. It is then staged as if decorated, if it
+does the same in each call, and if what its stage works in, which stays between calls, is next to nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,11 +16,20 @@ from pullback.memory.in_force import nothing_in_force, recording_alone, staging_
 from pullback.recording.tape import SMALL, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS
+from pullback.shadow.operations import values_nbytes
 from pullback.staged_functions.known_functions import CARRIED, calls_staged, staged_of
 from pullback.tracing.running import Traced
 
 FEW = 32
-"""Records up to which a function is small."""
+"""Records up to which a function is staged as soon as anybody asks."""
+MANY = 1024
+"""Records up to which it is staged after some calls more."""
+LATER = 256
+"""These calls: making a stage takes as long as some 300 gradients that are recorded, and saves half of each."""
+MOST_WITHIN = 1 << 16
+"""Bytes of an argument up to which a gradient of gradients is a stage where nobody has asked for one."""
+MOST_NBYTES = 1 << 18
+"""Bytes of all values of a function that is staged by itself: its stage keeps memory for them."""
 TRIALS = 6
 """Calls in which a stage has to come about, and that may do something else."""
 _ARGUMENTS = frozenset((float, np.float64, np.ndarray))
@@ -42,6 +51,8 @@ class Hot:
     """What is known of a staged function; None before it pays."""
     by_itself: bool = field(init=False)
     """Whether the function was staged here, and not by the decorator."""
+    n_waiting: int = field(default=0, init=False)
+    """Calls that are still to come before the function is staged."""
     n_trials: int = field(default=0, init=False)
     over: bool = field(default=False, init=False)
     at_once: Any = field(default=None, init=False)
@@ -51,8 +62,8 @@ class Hot:
     """The shortcuts of its own derivatives, and for a function that no decorator staged, of the gradient."""
     first: list[Any] = field(factory=list, init=False)
     """The caller that the gradient asks first, once there is one."""
-    calls_staged: bool | None = field(default=None, init=False)
-    """Whether the function names a staged one, or a gradient; None before that is asked."""
+    calls_staged: str | None = field(default=None, init=False)
+    """What the function names, as :func:`calls_staged` has it; None before that is asked."""
 
     def __attrs_post_init__(self) -> None:
         self.known = staged_of(self.f)
@@ -96,6 +107,9 @@ class Hot:
             if not nothing_in_force() or staging_in_force() == "off":
                 return None, self.f
             if known is None:
+                if self.n_waiting > 1:
+                    self.n_waiting -= 1
+                    return None, self.f
                 return None, named_as(self.f, self.looking)
         if self.at_once is None:
             # Imported here since these files take a third of the import, and few programs stage functions.
@@ -119,6 +133,8 @@ class Hot:
                 self.calls_staged = calls_staged(self.f)
             if not self.calls_staged and (self.over or self.known is None or not all(map(_is_small, args))):
                 return None
+            if self.calls_staged == "gradients" and any(getattr(arg, "nbytes", 0) > MOST_WITHIN for arg in args):
+                return None
             owner: Any = self
         else:
             owner = self.known
@@ -132,14 +148,21 @@ class Hot:
 
     def learning(self, *args: Any) -> Any:
         """The function, whose operations are looked at by what is known of it."""
-        return self.known.call(args, {})
+        known = self.known
+        out = known.call(args, {})
+        seen = [operations for each in known.by_kinds.values() for operations in each.seen]
+        if any(values_nbytes(operations) > MOST_NBYTES for operations in seen):
+            self.over, self.known = True, None
+        return out
 
     def looking(self, *args: Any) -> Any:
         """The function; what it has recorded says whether it is small."""
         out, tape = self.f(*args), recording_alone()
         if tape is not None:
             self.over = not _is_simple(tape)
-            if not self.over:
+            if not self.over and len(tape.records) > FEW and not self.n_waiting:
+                self.n_waiting = LATER
+            elif not self.over:
                 from pullback.staged_functions.staged_functions import staged_alone  # noqa: PLC0415 - as above
 
                 self.known = staged_alone(self.f)
@@ -161,8 +184,14 @@ def _is_small(arg: Any) -> bool:
 
 
 def _is_simple(tape: Tape) -> bool:
-    """Whether a trace has few records, and none of a loop or a write."""
-    if not 1 < len(tape.records) <= FEW or tape.marks is not None:
+    """Whether a trace has not too many records, none of a loop or a write, and holds little."""
+    if not 1 < len(tape.records) <= MANY or tape.marks is not None:
         return False
-    opcodes = [record[0] for record in tape.records if record is not None]
-    return not any(opcode in WRITE_OPCODES or FORMS[opcode].wide for opcode in opcodes)
+    nbytes = 0
+    for record in tape.records:
+        if record is not None:
+            form = FORMS[record[0]]
+            if record[0] in WRITE_OPCODES or form.wide:
+                return False
+            nbytes += sum(getattr(value, "nbytes", 0) for value in form.saved_values(record))
+    return nbytes <= MOST_NBYTES

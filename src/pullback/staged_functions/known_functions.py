@@ -32,16 +32,19 @@ def gradient_of(f: Any) -> Any:
     return None if hot is None or hot.itself is None or hot.itself() is not f or not hot.usual else hot
 
 
-def calls_staged(f: Any) -> bool:
-    """Whether a function names a staged one, or a gradient, among what it reads from outside."""
+def calls_staged(f: Any) -> str:
+    """What a function names among what it reads from outside: ``staged`` where a staged function is among it,
+    ``gradients`` where only gradients are; else empty."""
     code, names = getattr(f, "__code__", None), getattr(f, "__globals__", None)
     if code is None or names is None:
-        return False
+        return ""
     found = [names[name] for name in code.co_names if name in names]
     for cell in f.__closure__ or ():
         with suppress(ValueError):  # of a name that has no value yet
             found.append(cell.cell_contents)
-    return any(staged_of(one) is not None or gradient_of(one) is not None for one in found)
+    if any(staged_of(one) is not None for one in found):
+        return "staged"
+    return "gradients" if any(gradient_of(one) is not None for one in found) else ""
 
 
 def behind(f: Any) -> Any:

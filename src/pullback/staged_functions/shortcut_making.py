@@ -27,7 +27,7 @@ from pullback.staged_functions.call_record import Exits
 from pullback.staged_functions.derivative_stages import exits_of, pushed, swept
 from pullback.staged_functions.hot_runs import Ready
 from pullback.staged_functions.inlined_run import entered_as
-from pullback.staged_functions.known_functions import CARRIED, behind
+from pullback.staged_functions.known_functions import CARRIED, behind, staged_of
 from pullback.staged_functions.shortcut_callers import caller_when_it_pays
 from pullback.staged_functions.shortcuts import MOST_COMPARED, Shortcut, Shortcuts
 from pullback.staged_functions.staged_functions import StagedFunction, traced_among
@@ -101,7 +101,8 @@ def _of_gradient(owner: Any, what: Any, args: tuple[Any, ...]) -> Shortcut:
         elif definition is not None:
             raise NotStageableError("an argument is a structure")
         else:
-            exits, constants = _carried(partial(_values, owner.f, leaves, places), [leaves[k] for k in places])
+            whole = partial(_values, owner.f, leaves, places)
+            exits, constants = _carried(whole, [leaves[k] for k in places], asked=owner.calls_staged == "staged")
             told = []
     finally:
         require_unwritten(reads, leaves, kinds)
@@ -288,7 +289,7 @@ def _of_tangent(f: Any, args: tuple[Any, ...], forward: Any) -> Shortcut:
     kinds = kinds_of_leaves(list(args), places)
     inner = pushed(tangents, kind, lambda given, _, __: [f(*given)])
     try:
-        exits, constants = _carried(lambda xs: inner(xs, [], []), list(args))
+        exits, constants = _carried(lambda xs: inner(xs, [], []), list(args), asked=staged_of(f) is not None)
     finally:
         require_unwritten(reads, args, kinds)
     if exits.n_outputs != 2:
@@ -303,12 +304,14 @@ def _values(f: Callable[..., Any], leaves: list[Any], places: list[int], xs: lis
     return [f(*taken)]
 
 
-def _carried(program: Callable[[list[Any]], list[Any]], inputs: list[Any]) -> tuple[Exits, list[Any]]:
+def _carried(
+    program: Callable[[list[Any]], list[Any]], inputs: list[Any], *, asked: bool
+) -> tuple[Exits, list[Any]]:
     """The stage of a program that computes derivatives."""
     if any(type(x) is float for x in inputs):
         raise NotStageableError("an argument is a number of Python's")
     with carried():
-        return exits_of(program, inputs)
+        return exits_of(program, inputs, asked=asked)
 
 
 @contextmanager

@@ -87,8 +87,7 @@ def _generated(tape: Tape, outs: Outs, groups: tuple[Group, ...], slots: list[An
     random = np.random.default_rng(0)
     given = [[draw(random, spec) for _, spec in parts] for parts, _ in groups]
     flags: list[Any] = []
-    with quiet():
-        run = nesting_of([*slots, *(x for parts in given for x in parts)])
+    with quiet(), nesting_of([*slots, *(x for parts in given for x in parts)]) as run:
         with Tracing(run.tape):
             run.sweeps = True
             held = [run.enter(faithful(x)) for x in slots]

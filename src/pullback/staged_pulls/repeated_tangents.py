@@ -152,8 +152,7 @@ def _made(
         raise NotStageableError("an argument is a number of Python's")
     random = np.random.default_rng(0)
     try:
-        with quiet(), carried():
-            run = nesting_of([*xs, draw(random, spec)])
+        with quiet(), carried(), nesting_of([*xs, draw(random, spec)]) as run:
             with Tracing(run.tape):
                 run.sweeps = True  # the function has run, and warned, before; rules may change NumPy's error state
                 held = [run.enter(faithful(x)) for x in xs]
