@@ -9,6 +9,8 @@ import pullback as pb
 FOUND = (  # each took more than its bytes before it was mended
     Reading(10_000, ((20, "fori", 60, 0, 0),), repeats=False, share=0.1),  # variables from before were not counted
     Reading(10_000, ((10, "iterator", 30, 0, 0),), repeats=True, share=0.1),  # nor what waits in a later pull
+    Reading(10_000, ((20, "outputs", 7, 4, 3),), repeats=False, share=0.02),  # nor what waits to be run again
+    Reading(125_000, ((10, "scan", 3, 4, 0),), repeats=False, share=0.6),  # nor all of a stack of outputs
     Reading(10_000, ((0, "while", 8, 3, 2), (3, "fori", 20, 1, 3), (3, "steps", 3, 4, 3)), repeats=False, share=0.0),
 )
 

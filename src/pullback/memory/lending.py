@@ -17,6 +17,7 @@ from pullback.memory.executor import carry_out
 from pullback.memory.ledger import Item, record_items, value_items
 from pullback.memory.working_bytes import Variables
 from pullback.optimal_schedules.unified import forward_steps
+from pullback.rules.forms import FORMS
 from pullback.scheduling.actions import MEMORY, Delete, Kind, Save
 from pullback.scheduling.machine import Machine
 from pullback.words.errors import BudgetError
@@ -237,6 +238,17 @@ def beyond_result(more: int, state_bytes: int) -> int:
 def held_now(ledger: Any, tape: Any) -> int:
     """What is booked, and what the records of a tape hold."""
     return int(ledger.total + sum(ledger.plain_bytes(() if tape is None else tape.records).values()))
+
+
+def books_of(records: Iterable[Any]) -> int:
+    """What Python takes for the steps that the loops among the records hold."""
+    found = 0
+    for loop in (record[2] for record in records if record is not None and FORMS[record[0]].steps):
+        kept = [kind for kind, _, _ in loop.chain.store.entries]
+        if loop.needed is not None:
+            one = loop.needed.with_records({"state_bytes": 0, "tape_bytes": 0})
+            found += sum(one[f"{kind}_bytes"] for kind in kept)
+    return found
 
 
 def cotangent_items(cts: Iterable[Any], records: Iterable[Any], others: Iterable[Any] = ()) -> list[Item]:

@@ -65,6 +65,12 @@ class Cutter:
         and those of the records: variables of the program that no pullback reads."""
         return sum(buffer.nbytes for buffer in self._buffers(governor, held, before).values())
 
+    def alive(self) -> set[Hashable]:
+        """The ``id`` of the buffers that handles have."""
+        handles = (reference() for reference in list(self.watched.values()))
+        values = (plain_value(handle._value) for handle in handles if handle is not None)
+        return {id(buffer_of(value)) for value in values if isinstance(value, np.ndarray)}
+
     def _buffers(self, governor: Any, held: Collection[Hashable], before: int) -> dict[Hashable, Any]:
         tape, ledger = governor.tape, governor.ledger
         found: dict[Hashable, Any] = {}

@@ -24,6 +24,10 @@ FIRST_SHARE = 4
 """The divisor of the bytes that gives the part which the first steps may take."""
 BOOK_BYTES = 120
 """Bytes of a step while the way back is gone: what its tape and its replay are known by."""
+OWN_BYTES = RECORD_BYTES + 120
+"""Bytes of Python's own objects, for each record of code that has just run, with the handle that it made."""
+WATCHED_BYTES = 500
+"""Bytes of Python's own objects, for each handle whose lifetime is watched."""
 FREE_BOOKS = 64 * 1024
 """Bytes of Python's own objects that are not counted, as nowhere else."""
 MOST_FIRST = 8
@@ -151,19 +155,26 @@ def keep_initial(chain: Any) -> None:
 def _room_for(chain: Any, limit: int, asked: int) -> float:
     """``Lifetimes.asks`` of the first steps of a stretch after loops: these give up what they can where more is there
     at once than is free."""
-    from pullback.memory.lending import held_now, make_room  # noqa: PLC0415 - for those who have several loops
+    from pullback.memory.lending import books_of, held_now, make_room  # noqa: PLC0415 - for who has several loops
 
     governor, ledger, records = chain.tape.governor, chain.ledger, chain.tape.records
     lifetimes = governor.lifetimes
-    held = {key for key, _, _ in record_items(records)}
-    live = {key: nbytes for key, nbytes in lifetimes.lies_in.values() if key not in held and key not in ledger.held}
-    there = sum(live.values()) + governor.bytes_beside((), chain.cuts[0])
+    held = {key for key, _, _ in record_items(records)}.union(ledger.held)
+    live = {key: nbytes for key, nbytes in lifetimes.lies_in.values() if key not in held}
+    read = {key: nbytes for key, nbytes in chain.snapshots.filled.items() if key not in held}
+    beside = governor.bytes_beside(read, chain.cuts[0])
+    there = sum((live | read).values()) + beside
     largest = max(live.values(), default=0)
     needed = (there + BESIDE * largest) * (SPARE + 1) // SPARE
     room = make_room(ledger, limit, records, needed)
     if room == float("inf"):  # nothing can be given up: more may be there than is allowed
-        taken = there + held_now(ledger, chain.tape) + RECORD_BYTES * len(records)
-        governor.floor = max(governor.floor, taken)
+        books = OWN_BYTES * len(records) + WATCHED_BYTES * len(lifetimes.watched) + books_of(records)
+        books += sum(each.entries.nbytes for each in governor.chains if each.replays)
+        taken = there + held_now(ledger, chain.tape) + books
+        if taken + largest > limit and governor.holds_for_steps_alone(read):
+            governor.hold_now()
+        else:
+            governor.floor = max(governor.floor, taken)
         return asked
     left: float = room - needed
     return asked + left

@@ -190,6 +190,13 @@ def end_stretch(governor: Any) -> None:
     governor.hold()
 
 
+def end_rest(governor: Any) -> None:
+    """Code that has become save-all before its end ends here."""
+    chain, governor.rest = governor.rest, None
+    governor.floor = max(governor.floor, _least(chain))
+    governor.lifetimes = None
+
+
 def proceed(chain: Any, k: int) -> None:
     """Step ``k`` of the user's run begins. What the policy then says ends the chain, and is raised again when the trace
     ends: a program that catches errors of its own, as those of a step it rejects, may catch this one."""

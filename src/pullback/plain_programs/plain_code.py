@@ -13,12 +13,13 @@ from attrs import define, field
 
 from pullback.exact_budget.foreseen import Seen, seen
 from pullback.memory.in_force import recorded
-from pullback.memory.ledger import Ledger, nbytes_of, value_items
+from pullback.memory.ledger import Ledger, nbytes_of, record_items, value_items
 from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes, Variables
 from pullback.plain_programs.chains import PROGRAM, chain_for
 from pullback.plain_programs.cutter import Cutter
 from pullback.plain_programs.other_ends import (
+    end_rest,
     end_stretch,
     held_whole,
     large_constants,
@@ -80,6 +81,7 @@ class PlainCode(Governor):
     """What a policy said of a chain, raised again when the trace ends: Python drops it where ``break`` ends the chain,
     and a program that catches errors of its own may catch it."""
     talks: bool = False  # whether calls that meet calls of others are all there is of marks
+    rest: Any = None  # the chain that has become save-all though its code goes on
     left: bool = False  # whether ``break`` has left the chain under way, which ends when the program goes on
     noted: list[str] = field(factory=list)  # what is to be warned of then
 
@@ -207,11 +209,21 @@ class PlainCode(Governor):
             self.ledger.hold(value_items((copy,), "constant"))
         return copy
 
+    def holds_for_steps_alone(self, read: Mapping[int, int]) -> bool:
+        """Whether of code that is still in its first step more is held to execute it again, of what the snapshots have
+        ``read``, than records hold that no variable has."""
+        chain, alive = self.active, self.cutter.alive() if self.cutter is not None else set()
+        if chain is None or len(chain.cuts) > 1:
+            return False
+        records = record_items(chain.tape.records[chain.cuts[0] :])
+        given_up = sum(nbytes for key, nbytes, _ in records if key not in alive)
+        return sum(nbytes for key, nbytes in read.items() if key not in alive) > given_up
+
     # Marks.
     def _begin_unmarked(self) -> None:
         """A program without marks, so far, is one chain from its first record on; so is all code between marks where
         a number of bytes binds it."""
-        if self.active is not None or not self.cuts_itself or self.unlooked_bytes > 0:
+        if self.active is not None or self.rest is not None or not self.cuts_itself or self.unlooked_bytes > 0:
             return
         if self.marked and not self.binds:
             return
@@ -255,6 +267,8 @@ class PlainCode(Governor):
         has room for that."""
         if self.talks or self.left:
             marked(self)
+        if self.rest is not None:
+            end_rest(self)
         if self.keeps:
             return
         if self.binds and self.active is not None:
@@ -294,6 +308,12 @@ class PlainCode(Governor):
             if not self.chains:
                 self._release_constants()
 
+    def hold_now(self) -> None:
+        """The code under way becomes save-all before it ends; it is asked for room as before."""
+        self.rest, lifetimes = self.active, self.lifetimes
+        self.hold()
+        self.lifetimes = lifetimes
+
     def begin(
         self, n: int | None, policy: Any, verify: Any = None, staging: Any = None, threads: Any = None, *,
         calls: Calls | None = None, name: str = "steps", ledger: Any = None,
@@ -325,6 +345,8 @@ class PlainCode(Governor):
 
     def finish(self) -> None:
         """The trace has ended."""
+        if self.rest is not None:
+            end_rest(self)
         if self.between_marks and not self.keeps:
             end_stretch(self)
         self.end()

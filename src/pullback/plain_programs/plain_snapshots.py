@@ -97,6 +97,12 @@ class PlainSnapshots:
         self.store.ledger.runs(id(self), 0)
 
     @property
+    def filled(self) -> dict[Any, int]:
+        """The bytes of what the snapshots have taken so far, by the ``id`` of a buffer."""
+        values = [value for snapshot in self.filling.values() for value in snapshot.values.values()]
+        return {key: nbytes for key, nbytes, _ in value_items(values, "snapshot")}
+
+    @property
     def reads_from(self) -> int:
         """Values below this are told to :meth:`read`."""
         return -1 if self.newest is None else self.newest.cut
