@@ -169,7 +169,7 @@ def _room_for(chain: Any, limit: int, asked: int) -> float:
     room = make_room(ledger, limit, records, needed)
     if room == float("inf"):  # nothing can be given up: more may be there than is allowed
         books = OWN_BYTES * len(records) + WATCHED_BYTES * len(lifetimes.watched) + books_of(records)
-        books += sum(each.entries.nbytes for each in governor.chains if each.replays)
+        books += sum(each.recipes.nbytes for each in governor.chains if each.replays)
         taken = there + held_now(ledger, chain.tape) + books
         if taken + largest > limit and governor.holds_for_steps_alone(read):
             governor.hold_now()
