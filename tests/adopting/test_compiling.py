@@ -68,3 +68,110 @@ def test_a_function_that_is_compiled_by_its_name_is_compiled_as_it_stands(tmp_pa
     assert steps.run(u) == (np.sqrt(u) * u).sum() + 6.0
     assert steps.fast.compiled.signatures
     np.testing.assert_allclose(pb.grad(steps.run)(u), 1.5 * np.sqrt(u))
+
+
+FURTHER = """
+import numpy as np
+from numba import float64, guvectorize, njit, vectorize, void
+from numba.experimental import jitclass
+from numba.extending import register_jitable
+
+def quick(*args, **options):
+    return njit(*args, **{"nogil": True, **options})
+
+@quick
+def squares(u):
+    total = 0.0
+    for i in range(u.size):
+        total += u[i] * u[i]
+    return total
+
+@quick(fastmath=False)
+def sums(u):
+    v = np.zeros(u.size)
+    for i in range(1, u.size):
+        v[i] = v[i - 1] + squares(u) * u[i]
+    return v
+
+@njit("f8(f8)")
+def twice(x):
+    return 2.0 * x
+
+@njit("f8(f8)")
+def four_times(x):
+    return twice(twice(x))
+
+@njit
+def power(x, n):
+    return x * power(x, n - 1) if n else 1.0
+
+@register_jitable
+def shifted(x):
+    return x + 0.5
+
+@vectorize
+def clipped(x, y):
+    if x > 0.3:
+        return x * y
+    return y * y
+
+@guvectorize([void(float64[:], float64, float64[:])], "(n),()->(n)")
+def scaled(x, c, out):
+    for i in range(x.shape[0]):
+        out[i] = twice(c) * x[i]
+
+@guvectorize(["void(f8[:,:], f8[:], f8[:])"], "(m,n),(n)->(m)")
+def products(a, x, out):
+    for i in range(a.shape[0]):
+        out[i] = 0.0
+        for j in range(a.shape[1]):
+            out[i] += a[i, j] * x[j]
+
+@guvectorize([void(float64[:], float64[:], float64[:])], "(n),()->()")
+def moments(x, c, out):
+    out[0] = c[0] * (x**2).sum()
+
+@jitclass([("rate", float64), ("held", float64[:])])
+class Tank:
+    def __init__(self, rate):
+        self.rate = rate
+        self.held = np.zeros(3)
+
+    def fill(self, u):
+        for i in range(3):
+            self.held[i] = self.rate * shifted(u[i])
+        return self.held.sum()
+
+@njit
+def filled(tank, u):
+    return tank.fill(u) + tank.rate
+
+DEFAULT = Tank(2.0)
+
+def by_other_decorators(u):
+    return sums(u).sum() + four_times(u[0]) + power(u[1], 3)
+
+def as_ufuncs(u):
+    out = np.zeros((2, u.size))
+    both = np.stack([u, 2.0 * u])
+    scaled(both, u[:2], out=out)
+    return clipped(u, 2.0).sum() + out.sum() + (products(np.outer(u, u), both) ** 2).sum() + moments(both, u[1]).sum()
+
+def as_a_class(u):
+    return filled(Tank(u[0]), u) * isinstance(Tank(2.0), Tank)
+"""
+
+
+@pytest.mark.parametrize("name", ["by_other_decorators", "as_ufuncs", "as_a_class"])
+def test_whatever_numba_compiles_is_compiled_on_plain_arrays_and_python_on_tracers(tmp_path, monkeypatch, name):
+    (tmp_path / "compiled_further.py").write_text(FURTHER)
+    monkeypatch.syspath_prepend(tmp_path)
+    plain = getattr(__import__("compiled_further"), name)
+    copy, u, h = getattr(pb.adopt(tmp_path / "compiled_further.py"), name), np.linspace(0.2, 1.0, 3), 1e-6
+    assert np.asarray(copy(u)).tobytes() == np.asarray(plain(u)).tobytes()
+    value, gradient = pb.value_and_grad(copy)(u)
+    np.testing.assert_allclose(value, plain(u), rtol=1e-14)
+    differences = [(plain(u + h * e) - plain(u - h * e)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-7)
+    for policy in (pb.Recompute(), pb.Binomial(2), pb.Keep()):
+        assert (pb.grad(copy, policy=policy)(u) == gradient).all()

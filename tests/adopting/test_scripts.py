@@ -1,5 +1,6 @@
 """Scripts as the main program of adopted code."""
 
+import pickle
 import sys
 
 import numpy as np
@@ -61,3 +62,38 @@ def test_the_command_prints_value_and_gradient(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "g.npy"), [2.0, 3.0, 4.0])
     told = CliRunner().invoke(port_command, [f"{tmp_path / 'script.py'}:f", "--arg", f"c={tmp_path / 'c.npy'}"])
     assert "+    u = np.zeros(Setup().n, like=c)" in told.output
+
+
+@pytest.mark.parametrize("name", ["heat-1d", "01_heat", "heat v1.2", "class", "heat.old"])
+def test_a_file_of_any_name_is_adopted_and_ported(tmp_path, name):
+    from pullback.adopting.porting import ported  # noqa: PLC0415 - of the command
+
+    (tmp_path / f"{name}.py").write_text(TEXT)
+    copy = pb.adopt(tmp_path / f"{name}.py")
+    assert pb.grad(copy.f)(2.0) == 12.0
+    assert pb.adopt(tmp_path / f"{name}.py") is copy
+    assert type(pickle.loads(pickle.dumps(copy.Setup()))) is copy.Setup  # noqa: S301 - of this test
+    assert "+ 0 * c" in ported(str(tmp_path / f"{name}.py"), "f", lambda function: ((2.0,), (0,))).text
+    run = run_script(tmp_path / f"{name}.py")
+    assert run.RESULT[0] == 12.0
+
+
+def test_a_module_that_is_asked_for_by_its_name_is_a_copy_where_it_stands_beside_the_file(tmp_path):
+    (tmp_path / "rule-of-heat.py").write_text(TEXT)
+    (tmp_path / "plain_rule.py").write_text(TEXT)
+    (tmp_path / "asks_for_it.py").write_text(
+        "from importlib import import_module\n"
+        "import importlib\n"
+        "heat = import_module('rule-of-heat')\n"
+        "also = importlib.import_module('plain_rule')\n"
+        "again = __import__('plain_rule')\n"
+        "def f(c):\n"
+        "    return heat.f(c) + also.f(c) + again.f(c)\n"
+    )
+    assert pb.grad(pb.adopt(tmp_path / "asks_for_it.py").f)(2.0) == 36.0
+
+
+def test_a_file_with_the_name_of_a_library_is_refused(tmp_path):
+    (tmp_path / "numpy.py").write_text(TEXT)
+    with pytest.raises(pb.AdoptionError, match=r"numpy\.py has the name of what adopted code finds in its place"):
+        pb.adopt(tmp_path / "numpy.py")

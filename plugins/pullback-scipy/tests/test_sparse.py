@@ -65,6 +65,13 @@ def programs(sp, la):
         "blocks": (lambda d: sp.bmat([[csr(d), None], [PATTERN, csr(2 * d)]], format="csr").toarray(), DATA),
         "stacks": (lambda d: sp.vstack([sp.hstack([csr(d), PATTERN]), sp.hstack([PATTERN, csr(d)])]).toarray(), DATA),
         "kron": (lambda d, c: sp.kron(csr(d), coo(c)).toarray(), DATA, COO),
+        "kronsum": (lambda d, c: sp.kronsum(csr(d), coo(c), format="csc").toarray(), DATA, COO),
+        "kronsum with a plain one": (lambda d: sp.kronsum(sp.eye_array(2), csr(d)).toarray(), DATA),
+        "triangles": (lambda d: (sp.tril(csr(d)) - 2 * sp.triu(csr(d), 1, "csc")).toarray(), DATA),
+        "found": (lambda d: np.sum(np.stack([k * sp.find(csr(d))[2] for k in range(1, 4)]), axis=0), DATA),
+        "dia": (lambda x: sp.dia_array((x, [0, 1]), shape=(N, N + 1)) @ np.arange(N + 1.0), XX.T),
+        "dia of one": (lambda x: sp.dia_matrix((x, -1), shape=(N, N)) * np.ones(N), X),
+        "dia of another": (lambda d: sp.dia_matrix(csr(d)).toarray(), DATA),
         "from dense": (lambda x: sp.csc_array(x) @ np.ones(2), XX),
         "spsolve": (lambda d, b: la.spsolve(csr(d).tocsc(), b), DATA, X),
         "spsolve columns": (lambda d, b: la.spsolve(csr(d).tocsc(), b), DATA, XX),
@@ -214,3 +221,20 @@ def test_np_sum_of_a_traced_sparse_array():
     np.testing.assert_allclose(pb.grad(lambda k: np.sum(k * a, dtype=float))(0.7), a.sum())
     with pytest.raises(pb.NotDifferentiableError, match=r"no sum with out=; write out\[\.\.\.\] = A\.sum\(axis\)"):
         pb.grad(lambda k: np.sum(k * a, axis=0, out=np.zeros(N)))(0.7)
+
+
+def test_a_function_without_a_rule_takes_what_depends_on_no_input_and_refuses_the_rest_by_name(tmp_path):
+    (tmp_path / "norms.py").write_text(
+        "import numpy as np\n"
+        "import scipy.sparse as sp\n"
+        "import scipy.sparse.linalg as la\n"
+        "def fixed(x):\n"
+        "    a = sp.diags([np.ones(2), 2 * np.ones(3)], [1, 0], format='csc')\n"
+        "    return la.norm(a) * np.sum(x) + np.sum(la.expm(a) @ x)\n"
+        "def moving(x):\n"
+        "    return la.norm(sp.diags([x], [0]))\n"
+    )
+    norms, x = pb.adopt(tmp_path / "norms.py"), np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(np.sum(pb.grad(norms.fixed)(x) * x), norms.fixed(x), rtol=1e-13)
+    with pytest.raises(pb.MissingRuleError, match=r"scipy\.sparse\.linalg\.norm has no rule for a traced sparse array"):
+        pb.grad(norms.moving)(x)

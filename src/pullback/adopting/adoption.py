@@ -70,10 +70,9 @@ def _file(path: Path) -> Any:
         raise AdoptionError(f"there is no file {path.name} to adopt in {path.parent.name or path.parent}")
     if path.suffix != ".py":
         raise AdoptionError(f"{path.name} is no Python file: it cannot be adopted")
-    name = path.stem if path.stem.isidentifier() and path.stem not in OURS else ""
-    if name != path.stem:
-        raise AdoptionError(f"{path.name} has a name by which nothing can be imported; rename the file")
-    return copy_of(f"{COPIES}.{sibling(name, path.parent)}")
+    if path.stem in OURS:
+        raise AdoptionError(f"{path.name} has the name of what adopted code finds in its place; rename the file")
+    return copy_of(f"{COPIES}.{sibling(path.stem, path.parent)}")
 
 
 def _module(name: str) -> Any:

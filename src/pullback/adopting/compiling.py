@@ -1,19 +1,28 @@
 """Functions that numba compiles, in adopted code: compiled on plain values, as in the original; run as Python on
 tracers."""
 
-from collections.abc import Callable
+import re
+import tokenize
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import update_wrapper
 from inspect import unwrap
-from types import FunctionType, ModuleType
-from typing import Any
+from itertools import zip_longest
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Final
 
 import numpy as np
 
+from pullback.adopting.numpy_calls import vectorize
 from pullback.memory.in_force import LIVE
 from pullback.recording.handles import Handle
+from pullback.words.plugins import LIVE_NAME
 
 DECORATORS = ("jit", "njit", "generated_jit")
-"""Decorators of numba's whose functions have a ``py_func``."""
+"""Decorators of numba's whose functions are run as they are on tracers."""
+
+_UNDER_WAY: Final[list[Any]] = []
+"""Functions that are compiled just now, the innermost last."""
 
 
 class Compiled:
@@ -29,17 +38,29 @@ class Compiled:
     def compiled(self) -> Any:
         """What numba has made of the function."""
         if self._made is None:
-            own: Any = self.py_func
-            function = FunctionType(own.__code__, {}, own.__name__, own.__defaults__, own.__closure__)
-            function.__kwdefaults__ = own.__kwdefaults__
-            function.__module__, function.__qualname__ = own.__module__, own.__qualname__
-            self._made = self._decorate(function)
-            function.__globals__.update({name: _plainly(given) for name, given in own.__globals__.items()})
+            function = _over_plain_numpy(self.py_func)
+            with self._under_way():
+                _fill(function, self.py_func)
+                self._made = self._decorate(function)
+            _fill(function, self.py_func)  # with itself
         return self._made
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """While what calls itself is compiled it is not asked for."""
+        _UNDER_WAY.append(self)
+        try:
+            yield
+        finally:
+            _UNDER_WAY.pop()
+
+    def on_tracers(self, *args: Any, **kwargs: Any) -> Any:
+        """What stands for the compiled function where an argument is traced."""
+        return self.py_func(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if LIVE and any(isinstance(x, Handle) for x in (*args, *kwargs.values())):
-            return self.py_func(*args, **kwargs)
+            return self.on_tracers(*args, **kwargs)
         return self.compiled(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -48,10 +69,123 @@ class Compiled:
         return getattr(self.compiled, name)
 
 
+class CompiledUfunc(Compiled):
+    """A function of numbers that ``numba.vectorize`` makes a ufunc of; on tracers it is called for each element."""
+
+    def on_tracers(self, *args: Any, **kwargs: Any) -> Any:
+        """The results for all elements."""
+        return vectorize(self.py_func)(*args, **kwargs)
+
+
+class CompiledOverRows(Compiled):
+    """A function over rows that ``numba.guvectorize`` makes a ufunc of; on tracers it is called for each."""
+
+    def __init__(self, function: Any, decorate: Callable[[Any], Any], types: Any, layout: str) -> None:
+        super().__init__(function, decorate)
+        self._inputs, self._outputs = (re.findall(r"\(([^)]*)\)", side) for side in layout.split("->"))
+        self._scalar = [not at and not array for at, array in zip_longest(self._inputs, _arrays(types))]
+
+    def on_tracers(self, *args: Any, out: Any = ()) -> Any:
+        """The outputs, which are made where none are given."""
+        args = (*args, *(out if isinstance(out, tuple) else (out,)))
+        given: list[Any] = [x if isinstance(x, Handle) else np.asarray(x) for x in args[: len(self._inputs)]]
+        names = [[n.strip() for n in part.split(",") if n.strip()] for part in (*self._inputs, *self._outputs)]
+        sizes: dict[str, int] = {}
+        around = [np.shape(x)[: np.ndim(x) - len(own)] for x, own in zip(given, names, strict=False)]
+        for x, own in zip(given, names, strict=False):
+            sizes.update(zip(own, np.shape(x)[np.ndim(x) - len(own) :], strict=True))
+        rows: Any = np.broadcast_shapes(*around)
+        like: Any = next(x for x in args if isinstance(x, Handle))
+        made = list(args[len(given) :]) or [
+            np.zeros((*rows, *(sizes[n] for n in own)), like.dtype, like=like) for own in names[len(given) :]
+        ]
+        for row in np.ndindex(rows):
+            at = [tuple(k if n > 1 else 0 for k, n in zip(row[len(row) - len(a) :], a, strict=True)) for a in around]
+            parts = [
+                x[k] if scalar or own else x[(*k, None)]
+                for x, k, own, scalar in zip(given, at, names, self._scalar, strict=False)
+            ]
+            outs = [x[row] if own else x[(*row, None)] for x, own in zip(made, names[len(given) :], strict=True)]
+            self.py_func(*parts, *outs)
+        return made[0] if len(made) == 1 else tuple(made)
+
+
+def _arrays(types: Any) -> list[bool]:
+    """Which arguments are arrays, by the first of the signatures for guvectorize."""
+    first = types[0] if types else ""
+    if isinstance(first, str):
+        return ["[" in part for part in re.findall(r"[^,\[(]+(?:\[[^\]]*\])?", first.removeprefix("void").strip("()"))]
+    return [hasattr(part, "ndim") for part in getattr(first, "args", first)]
+
+
+class CompiledClass:
+    """A class that ``numba.experimental.jitclass`` compiles. While a trace is under way its instances are Python's, and
+    may hold traced values."""
+
+    def __init__(self, kind: type, decorate: Callable[[Any], Any]) -> None:
+        self._kind, self._decorate, self._made = kind, decorate, None
+        self.__name__, self.__doc__, self.__module__ = kind.__name__, kind.__doc__, kind.__module__
+
+    @property
+    def compiled(self) -> Any:
+        """What numba has made of the class."""
+        if self._made is None:
+            parts = {name: part for name, part in vars(self._kind).items() if name not in ("__dict__", "__weakref__")}
+            own = {name: part for name, part in parts.items() if isinstance(part, FunctionType)}
+            plain = {name: _over_plain_numpy(part) for name, part in own.items()}
+            self._made = self._decorate(type(self._kind)(self.__name__, self._kind.__bases__, parts | plain))
+            for name, function in plain.items():  # compiled at their first calls
+                _fill(function, own[name])
+        return self._made
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return (self._kind if LIVE else self.compiled)(*args, **kwargs)
+
+    def __instancecheck__(self, x: Any) -> bool:
+        return isinstance(x, self._kind) or (self._made is not None and isinstance(x, self._made))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kind, name)
+
+
+def _over_plain_numpy(own: Any) -> Any:
+    """The function as its file has it, whose globals are still to be filled in."""
+    function = FunctionType(_as_written(own.__code__), {}, own.__name__, own.__defaults__, own.__closure__)
+    function.__kwdefaults__ = own.__kwdefaults__
+    function.__module__, function.__qualname__ = own.__module__, own.__qualname__
+    return function
+
+
+def _fill(function: Any, own: Any) -> None:
+    """Give a function the plain ones of the globals that it names."""
+    todo, names = [function.__code__], set[str]()
+    for code in todo:
+        names.update(code.co_names)
+        todo += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    known = own.__globals__
+    function.__globals__.update({name: _plainly(known[name]) for name in sorted(names) if name in known})
+
+
+def _as_written(code: CodeType) -> CodeType:
+    """The code of a function as its file has it: a decorator that is defined elsewhere does not show that it compiles,
+    so questions were written into what it is given."""
+    if LIVE_NAME not in code.co_names:
+        return code
+    with tokenize.open(code.co_filename) as file:
+        todo = [compile(file.read(), code.co_filename, "exec", dont_inherit=True)]
+    for part in todo:
+        if (part.co_name, part.co_firstlineno, part.co_freevars) == (
+            code.co_name, code.co_firstlineno, code.co_freevars
+        ):  # fmt: skip
+            return part
+        todo += [inner for inner in part.co_consts if isinstance(inner, CodeType)]
+    return code
+
+
 def _plainly(given: Any) -> Any:
     """What a name of an adopted module means to numba."""
-    if isinstance(given, Compiled):
-        return given.compiled
+    if isinstance(given, Compiled | CompiledClass):
+        return given if given in _UNDER_WAY else given.compiled
     original = getattr(given, "_pullback_original", None)
     if isinstance(given, ModuleType) and original is not None:
         return original
@@ -64,17 +198,30 @@ def _plainly(given: Any) -> Any:
 
 def numba_names(original: Any) -> dict[str, Any]:
     """The decorators of numba, for adopted code."""
-    return {name: _decorator(getattr(original, name)) for name in DECORATORS if hasattr(original, name)} | {
-        "prange": getattr(original, "prange", range)
-    }
+    kinds = dict.fromkeys(DECORATORS, Compiled) | {"vectorize": CompiledUfunc}
+    known = {name: _decorator(getattr(original, name), kind) for name, kind in kinds.items() if hasattr(original, name)}
+    return known | {"prange": getattr(original, "prange", range), "guvectorize": _over_rows(original)}
 
 
-def _decorator(original: Callable[..., Any]) -> Callable[..., Any]:
+def _over_rows(original: Any) -> Callable[..., Any]:
+    def guvectorize(*args: Any, **options: Any) -> Any:
+        types, layout = (None, *args) if isinstance(args[0], str) and "->" in args[0] else args[:2]
+        return lambda function: CompiledOverRows(function, original.guvectorize(*args, **options), types, layout)
+
+    return guvectorize
+
+
+def numba_class_names(original: Any) -> dict[str, Any]:
+    """The decorators of ``numba.experimental``, for adopted code."""
+    return {"jitclass": _decorator(original.jitclass, CompiledClass)}
+
+
+def _decorator(original: Callable[..., Any], kind: Callable[..., Any]) -> Callable[..., Any]:
     def decorate(*args: Any, **options: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], FunctionType) and not options:
-            return Compiled(args[0], original)
-        if args and isinstance(args[0], FunctionType):
-            return Compiled(args[0], lambda function: original(function, *args[1:], **options))
-        return lambda function: Compiled(function, original(*args, **options))
+        if len(args) == 1 and isinstance(args[0], FunctionType | type) and not options:
+            return kind(args[0], original)
+        if args and isinstance(args[0], FunctionType | type):
+            return kind(args[0], lambda function: original(function, *args[1:], **options))
+        return lambda function: kind(function, original(*args, **options))
 
     return decorate

@@ -9,8 +9,9 @@ import math
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from importlib.util import module_from_spec, resolve_name
+from importlib.util import module_from_spec, resolve_name, spec_from_file_location
 from pathlib import Path
+from sys import _getframe
 from threading import RLock
 from types import CodeType, ModuleType
 from typing import Any, Final
@@ -104,12 +105,13 @@ def own_import(
 ) -> Any:
     """``__import__`` of adopted code: names of ours, copies of what is adopted, and anything else as it is."""
     fromlist = fromlist or ()
+    names = _getframe(1).f_globals if names is None else names  # of who writes __import__(name)
     if level:
-        package = (names or {}).get("__package__") or str((names or {}).get("__name__", "")).rpartition(".")[0]
+        package = names.get("__package__") or str(names.get("__name__", "")).rpartition(".")[0]
         name = resolve_name("." * level + name, package)
     if not level and not name.startswith(f"{COPIES}."):
         root, dot, rest = name.partition(".")
-        copied = _root_of(root, (names or {}).get(BESIDE))
+        copied = _root_of(root, names.get(BESIDE))
         name = name if copied is None else f"{COPIES}.{copied}{dot}{rest}"
     if name.startswith(f"{COPIES}."):
         return _imported_copy(name, fromlist, relative=bool(level))
@@ -140,7 +142,7 @@ def sibling(name: str, folder: Path) -> str | None:
     if not (folder / f"{name}.py").is_file() and not (folder / name / "__init__.py").is_file():
         return name if name in ROOTS and ROOTS[name][1] is None else None
     root = (name, (str(folder),))
-    copied = name
+    copied = name.replace(".", "_")  # a script may have any name: of a dotted one no part is a package
     while ROOTS.setdefault(copied, root) != root:
         copied = f"{copied}_"  # a module of that name, beside another file, is adopted, too
     return copied
@@ -184,7 +186,7 @@ def own_import_module(name: str, package: str | None = None) -> Any:
     """``importlib.import_module`` of adopted code."""
     if name.startswith("."):
         name = resolve_name(name, package)
-    return own_import(name, fromlist=("__name__",))
+    return own_import(name, _getframe(1).f_globals, fromlist=("__name__",))
 
 
 def copy_of(name: str) -> ModuleType:
@@ -200,7 +202,8 @@ def copy_of(name: str) -> ModuleType:
             raise ModuleNotFoundError(f"No module named {name!r}; {above!r} is not a package", name=name)
         found = sys.modules.get(name)  # the package may have imported it
         if found is None:
-            found = _loaded(name, PathFinder.find_spec(own, path), _beside(above, path))
+            file = spec_from_file_location(own, Path(path[0], f"{own}.py")) if "." in own and path else None
+            found = _loaded(name, file or PathFinder.find_spec(own, path), _beside(above, path))
         if above != COPIES:
             setattr(sys.modules[above], last, found)
         return found  # type: ignore[no-any-return]

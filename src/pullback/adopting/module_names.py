@@ -9,7 +9,9 @@ import numpy as np
 SCALARS: Final = frozenset(("int", "float", "len", "round", "abs", "min", "max", "str", "bool", "range", "complex"))
 """Builtin functions that give no array, of what gives none."""
 
-COMPILED: Final = ("jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "generated_jit", "pythran", "cython")
+COMPILED: Final = frozenset(
+    "jit njit vectorize guvectorize cfunc stencil generated_jit jitclass register_jitable pythran cython".split()
+)
 """Parts of names of decorators that compile a function."""
 
 ALL_OF: Final = {"numpy": np.__all__, "numpy.linalg": np.linalg.__all__, "numpy.fft": np.fft.__all__}
@@ -134,8 +136,8 @@ def name_of(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def is_compiled(node: Function) -> bool:
-    """Whether a function is handed to a compiler by its decorators."""
+def is_compiled(node: Function | ast.ClassDef) -> bool:
+    """Whether a function or class is handed to a compiler by its decorators."""
     return any(map(_names_compiler, node.decorator_list))
 
 

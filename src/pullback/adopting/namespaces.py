@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback.adopted_kinds import dispatching, iterators, memoised
 from pullback.adopting import numpy_calls
-from pullback.adopting.compiling import numba_names
+from pullback.adopting.compiling import numba_class_names, numba_names
 from pullback.adopting.owning import alone, note_call, note_joined, owned
 from pullback.adopting.random_numbers import random_namespace_names
 from pullback.adopting.structured import Fields
@@ -328,14 +328,18 @@ def answered(name: str) -> Any:
         return numbers_namespace(name)
     if name == "functools":
         return functools_namespace()
-    if root == "numba" and name == "numba":
-        return _numba()
+    if name in ("numba", "numba.experimental"):
+        return _numba(name)
     if root in libraries():
         return library_namespace(name)
     return None
 
 
 @cache
-def _numba() -> Namespace:
-    original = sys.modules.get("numba") or import_module("numba")
-    return Namespace(original, numba_names(original))
+def _numba(name: str) -> Namespace:
+    original = sys.modules.get(name) or import_module(name)
+    if name != "numba":
+        return Namespace(original, numba_class_names(original))
+    made = Namespace(original, numba_names(original), lambda part: answered(f"numba.{part}"))
+    made.__dict__.pop("experimental", None)  # found anew when it is asked for
+    return made

@@ -211,6 +211,10 @@ class Rewriter(ast.NodeTransformer):
             found += made if isinstance(made, list) else [made]
         return found
 
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        """A class, unless it is compiled."""
+        return node if is_compiled(node) else self.generic_visit(node)
+
     # Statements in functions.
     def visit_Return(self, node: ast.Return) -> Any:
         """What is returned is looked at while it is."""

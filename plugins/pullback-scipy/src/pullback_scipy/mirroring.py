@@ -7,6 +7,7 @@ run has the bits of a plain one. Arguments that have no rule, and options that a
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -202,14 +203,17 @@ def floating(x: Any) -> Any:
     return np.asarray(x, float)
 
 
-def fall_through(module: Any, here: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def fall_through(
+    module: Any, here: dict[str, Any], handed: Callable[[Any], Any] = lambda function: function
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a module that mirrors ``module``: what it has not made is SciPy's own, which
-    refuses traced values by the name of the function."""
+    refuses traced values by the name of the function. Functions are handed on by ``handed``."""
 
     def missing(name: str) -> Any:
         if name.startswith("__"):  # with SciPy's __path__, its files would be imported as ours
             raise AttributeError(f"module {here['__name__']!r} has no attribute {name!r}")
-        return getattr(module, name)
+        found = getattr(module, name)
+        return handed(found) if type(found) is FunctionType else found
 
     def names() -> list[str]:
         return sorted({*dir(module), *here})

@@ -15,20 +15,28 @@ from pullback_scipy.sparse_arrays.makers import (
     csc_matrix,
     csr_array,
     csr_matrix,
+    dia_array,
+    dia_matrix,
     diags,
     diags_array,
+    find,
     hstack,
     issparse,
     isspmatrix,
     kron,
+    kronsum,
+    plain_or_refused,
     spdiags,
+    tril,
+    triu,
     vstack,
 )
 
 traced_sparse = arrays.ours
 """What core asks for where a traced number meets a plain sparse array."""
-__getattr__, __dir__ = fall_through(scipy_sparse, globals())
+__getattr__, __dir__ = fall_through(scipy_sparse, globals(), plain_or_refused)
 __all__ = [
     "block_array", "block_diag", "bmat", "coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array",
-    "csr_matrix", "diags", "diags_array", "hstack", "issparse", "isspmatrix", "kron", "linalg", "spdiags", "vstack",
+    "csr_matrix", "dia_array", "dia_matrix", "diags", "diags_array", "find", "hstack", "issparse", "isspmatrix", "kron",
+    "kronsum", "linalg", "spdiags", "tril", "triu", "vstack",
 ]  # fmt: skip

@@ -17,9 +17,10 @@ from pullback_scipy.sparse_arrays.iterative import (
     minres,
     tfqmr,
 )
+from pullback_scipy.sparse_arrays.makers import plain_or_refused
 from pullback_scipy.sparse_arrays.spectra import eigsh
 
-__getattr__, __dir__ = fall_through(linalg, globals())
+__getattr__, __dir__ = fall_through(linalg, globals(), plain_or_refused)
 __all__ = [
     "LinearOperator", "aslinearoperator", "bicg", "bicgstab", "cg", "cgs", "eigsh", "factorized", "gcrotmk", "gmres",
     "lgmres", "minres", "splu", "spsolve", "tfqmr",

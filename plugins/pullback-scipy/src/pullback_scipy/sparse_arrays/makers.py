@@ -1,6 +1,7 @@
 """How sparse arrays with traced nonzeros are made: the classes of SciPy, ``diags``, blocks."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from attrs import frozen
 from scipy import sparse
 
 import pullback as pb
-from pullback_scipy.mirroring import as_array, holds, mirror
+from pullback_scipy.mirroring import as_array, holds, mirror, settled
 from pullback_scipy.sparse_arrays.arrays import Made, SparseArray, ours
 
 
@@ -33,6 +34,8 @@ class Maker:
 
     def _made(self, given: Any, shape: Any) -> SparseArray:
         name = self.kind.__name__[:3]
+        if name == "dia":
+            return self._of_diagonals(given, shape)
         if isinstance(given, SparseArray):
             found = given.asformat(name)
             return SparseArray(found.data, found.places, Made(self.kind, found.shape))
@@ -51,6 +54,14 @@ class Maker:
         rows, columns = np.nonzero(pb.value(dense))
         return self._made((dense[rows, columns], (rows, columns)), dense.shape)
 
+    def _of_diagonals(self, given: Any, shape: Any) -> SparseArray:
+        """In csr, where SciPy keeps diagonals."""
+        of_csr = csr_matrix if issubclass(self.kind, sparse.spmatrix) else csr_array
+        if not (isinstance(given, tuple) and len(given) == 2):
+            return of_csr(given, shape=shape)  # type: ignore[no-any-return]
+        made = spdiags(np.atleast_2d(as_array(given[0])), given[1], *shape)
+        return of_csr(made)  # type: ignore[no-any-return]
+
     def __instancecheck__(self, x: Any) -> bool:
         return isinstance(x, self.kind) or (isinstance(x, SparseArray) and issubclass(x.made.kind, self.kind))
 
@@ -60,6 +71,7 @@ class Maker:
 
 csr_array, csc_array, coo_array = Maker(sparse.csr_array), Maker(sparse.csc_array), Maker(sparse.coo_array)
 csr_matrix, csc_matrix, coo_matrix = Maker(sparse.csr_matrix), Maker(sparse.csc_matrix), Maker(sparse.coo_matrix)
+dia_array, dia_matrix = Maker(sparse.dia_array), Maker(sparse.dia_matrix)
 
 
 # ------------------------------------------------------------------------------------------------------------ diagonals
@@ -188,7 +200,46 @@ def kron(A: Any, B: Any, format: Any = None) -> Any:
     return made if format is None else made.asformat(format)
 
 
-kron.by = ("A", "B")  # type: ignore[attr-defined] # as of `mirror`
+def kronsum(A: Any, B: Any, format: Any = None) -> Any:
+    """The Kronecker sum of square sparse arrays: B for each row of A, and A for each row of B."""
+    if not (isinstance(A, SparseArray) or isinstance(B, SparseArray)):
+        return sparse.kronsum(A, B, format=format)
+    A, B = (x if hasattr(x, "tocsr") else sparse.coo_array(x) for x in (A, B))
+    made = _kron(sparse.eye_array(B.shape[0]), A) + _kron(B, sparse.eye_array(A.shape[0]))
+    return SparseArray(made.data, made.places, Made(_matrix_or_array(A, B), made.shape)).asformat(format)
+
+
+def _matrix_or_array(A: Any, B: Any) -> Any:
+    both = all(x.is_matrix if isinstance(x, SparseArray) else isinstance(x, sparse.spmatrix) for x in (A, B))
+    return sparse.csr_matrix if both else sparse.csr_array
+
+
+def _part(function: Any) -> Any:
+    """``tril`` or ``triu``, of sparse arrays that are traced, too."""
+
+    def part(A: Any, k: int = 0, format: Any = None) -> Any:
+        if not isinstance(A, SparseArray):
+            return function(A, k=k, format=format)
+        return A.without_duplicates().moved(lambda a: function(a, k=k)).asformat(format)
+
+    part.__doc__, part.by = function.__doc__, ("A",)  # type: ignore[attr-defined] # as of `mirror`
+    return part
+
+
+tril, triu = _part(sparse.tril), _part(sparse.triu)
+
+
+def find(A: Any) -> Any:
+    """The rows, columns and values of the nonzeros."""
+    if not isinstance(A, SparseArray):
+        return sparse.find(A)
+    each = A.without_duplicates()
+    here = pb.value(each.data) != 0
+    return each.row[here], each.col[here], each.data[here]
+
+
+kron.by = kronsum.by = ("A", "B")  # type: ignore[attr-defined] # as of `mirror`
+find.by = ("A",)  # type: ignore[attr-defined] # as of `mirror`
 
 
 def issparse(x: Any) -> bool:
@@ -199,3 +250,26 @@ def issparse(x: Any) -> bool:
 def isspmatrix(x: Any) -> bool:
     """Whether ``x`` is a sparse matrix, traced or not."""
     return x.is_matrix if isinstance(x, SparseArray) else bool(sparse.isspmatrix(x))
+
+
+def plain_or_refused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of SciPy's that knows no traced nonzeros: it gets SciPy's array of those that depend on no input, and
+    refuses others by its name."""
+
+    def plain(x: Any) -> Any:
+        if not isinstance(x, SparseArray):
+            return x
+        data = settled(x.data)
+        if isinstance(data, pb.Tracer):
+            raise pb.MissingRuleError(
+                f"{function.__module__.partition('._')[0]}.{function.__name__} has no rule for a traced sparse array; "
+                "write it by the nonzeros (A.data, A.indices, A.indptr) or by A.toarray(), or give "
+                "A.with_data(pullback.value(A.data)).value to drop the derivative on purpose"
+            )
+        return x.made(data, x.places)
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        return function(*map(plain, args), **{name: plain(x) for name, x in options.items()})
+
+    return call
