@@ -73,7 +73,7 @@ def candidates(problem: Mixture, form: str) -> dict[str, Callable[[], Any]]:
     prior = (problem.gamma, problem.m)
     by_autograd = autograd_value_and_grad(lambda p: formula(anp, log_sum_exp_by(anp, getval), p, *fixed, *prior))
     ours = pb.value_and_grad(lambda p: formula(np, log_sum_exp_by(np, pb.value), p, *fixed, *prior))
-    found = {
+    found: dict[str, Any] = {
         "torch": by_torch(formula, params, fixed, prior),
         "autograd": lambda: by_autograd(params),
         "pullback": lambda: ours(params),

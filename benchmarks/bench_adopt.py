@@ -10,6 +10,7 @@ operation on such a buffer at most 1.5 us above the plain one.
 
 import sys
 import tempfile
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ def forwards(rounds: int) -> list[dict[str, Any]]:
         for name in ("wave", "orbit", "sweeps"):
             plain, adopted = getattr(original, name), getattr(copy, name)
             found = compare(
-                {"original": lambda f=plain: f(0.3), "adopted": lambda f=adopted: f(0.3)},
+                {"original": partial(plain, 0.3), "adopted": partial(adopted, 0.3)},
                 rounds=rounds,
                 labels={"program": name},
             )
@@ -133,7 +134,7 @@ def buffers(rounds: int) -> list[dict[str, Any]]:
 
     def within(c: Any) -> Any:
         u, v = np.zeros(10, like=c), np.ones(10, like=c)
-        pairs = {
+        pairs: dict[str, Any] = {
             "u + v": (lambda: a + b, lambda: u + v),
             "u * 2.0": (lambda: a * 2.0, lambda: u * 2.0),
             "u[1:]": (lambda: a[1:], lambda: u[1:]),

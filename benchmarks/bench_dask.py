@@ -88,7 +88,7 @@ def divided(term: Term, c: Any, items: list[Any]) -> Iterator[Timed]:
 
         with set_for_now(worker_environment()):
             run()
-        yield Timed(run, [child.pid for child in multiprocessing.active_children() if child not in others])
+        yield Timed(run, [child.pid or 0 for child in multiprocessing.active_children() if child not in others])
 
 
 def shots(*, quick: bool) -> list[Row]:
@@ -161,7 +161,7 @@ class Watching(SchedulerPlugin):
     most_bytes: int = 0
     name = "watching"
 
-    def transition(self, key: Any, _start: str, finish: str, *_args: Any, **_kwargs: Any) -> None:
+    def transition(self, key: Any, start: Any, finish: Any, *_args: Any, **_kwargs: Any) -> None:  # noqa: ARG002
         if str(key).startswith(("pullback.part", "pullback.sum")):
             self.held.discard(key)
             if finish == "memory":
@@ -177,8 +177,9 @@ def memory(*, quick: bool) -> list[Row]:
     """64 gradients: how many are in the memory of the cluster at once."""
     size = 10_000 if quick else 1_000_000
     with SumOverItems(lambda x, item: np.sum(np.sin(x * item)), range(64), workers=2) as total:
-        watching = Watching(total.client.cluster.scheduler)
-        total.client.cluster.scheduler.add_plugin(watching)
+        cluster: Any = total.client.cluster
+        watching = Watching(cluster.scheduler)
+        cluster.scheduler.add_plugin(watching)
         for _ in range(3):
             total.value_and_grad(np.ones(size))
         moved = total.moved_bytes

@@ -100,7 +100,7 @@ def of_lstm(*, quick: bool) -> dict[str, tuple[Callable[..., Any], Any]]:
 
 def of_operations(f: Callable[..., Any], x: Any) -> int:
     """Of plain code: what its largest operation and its pull take, four arrays of the size of its result."""
-    return 4 * max(value.spec.nbytes for value in pb.record(f, x).values)
+    return 4 * max(0 if value.spec is None else value.spec.nbytes for value in pb.record(f, x).values)
 
 
 def row_of(name: str, f: Callable[..., Any], x: Any, policy: pb.MemoryPolicy) -> Row:

@@ -106,7 +106,7 @@ def stencil(checkout: Path) -> dict[str, Function]:
 
     ours = pb.grad(total, argnums=(0, 1))
     theirs = jax.jit(jax.grad(lambda a, b: jnp.sum(of_jax(steps, a, b)[0]), argnums=(0, 1)))
-    found = {
+    found: dict[str, Any] = {
         "pullback": lambda: ours(a.copy(), b.copy()),
         "hand": lambda: by_hand(steps, a),
         "jax": lambda: jax.block_until_ready(theirs(a, b)),

@@ -90,9 +90,9 @@ def chain_rows(*, quick: bool) -> list[Row]:
 def compared(rows: list[Row]) -> list[Row]:
     """The rows, those of ``Budget`` with its forward steps and its peak over the least of what others do in the same
     bytes."""
-    found = []
+    found: list[Row] = []
     for row in rows:
-        others = of_others(rows, row.get("beside_MB", row["budget_MB"]))
+        others = of_others(rows, row.get("beside_MB") or row["budget_MB"])
         ratios = {}
         if row["candidate"] in ("Budget", LEANEST):
             for column, name in (("n_forward", "steps / others"), ("rss_MB", "RSS / others")):

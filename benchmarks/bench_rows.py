@@ -7,6 +7,7 @@ Figure to hold: microseconds per row equal at 1000 and at 40 000 rows, for ``sum
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def main() -> None:
         gradient: Callable[[Any], Any] = pb.grad(program)
         arrays = {n: rng.normal(size=(n, WIDTH)) for n in sizes}
         timed = compare(
-            {str(n): lambda x=x, gradient=gradient: gradient(x) for n, x in arrays.items()},
+            {str(n): partial(gradient, x) for n, x in arrays.items()},
             rounds=2 if options.quick else 5,
         )
         first = timed[str(sizes[0])].seconds / sizes[0]
@@ -62,7 +63,7 @@ def main() -> None:
                 "rows": n,
                 "us_per_row": timed[str(n)].seconds / n * 1e6,
                 f"x {sizes[0]} rows": timed[str(n)].seconds / n / first,
-                "peak_bytes_per_row": peak_bytes(lambda x=x, gradient=gradient: gradient(x)) / n,
+                "peak_bytes_per_row": peak_bytes(partial(gradient, x)) / n,
             }
             for n, x in arrays.items()
         ]

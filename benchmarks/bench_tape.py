@@ -61,7 +61,7 @@ def traversal(tape: Tape, *, pulls: bool) -> None:
     cts: list[Any] = [None] * len(tape.records)
     if pulls:
         cts[-1] = np.float64(1.0)
-    sweep(tape, tape.n_inputs, len(tape.records), cts, Sweep(frees=False))
+    sweep(tape, tape.n_inputs, len(tape.records), [Sweep(cts)])
 
 
 def main() -> None:

@@ -61,7 +61,7 @@ def time_rows(n: int, n_steps: int, rounds: int) -> list[Row]:
     beside them."""
     c, problem = problem_of(n, n_steps)
     save_all, binomial = pb.SaveAll(), pb.Binomial(20)
-    pairs = {
+    pairs: dict[str, Any] = {
         "save-all": (lambda: wave_adjoint.value_and_gradient(c, problem), ours(c, problem, save_all)),
         "binomial(20)": (by_schedule(c, problem, binomial), ours(c, problem, binomial)),
     }

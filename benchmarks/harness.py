@@ -42,7 +42,7 @@ THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
 )
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 SLOW = 1.0
 """Seconds from which on a call is taken for what it seems."""
 

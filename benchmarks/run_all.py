@@ -101,7 +101,8 @@ def planner_kib(rows: Sequence[Row]) -> float:
     return max(float(row["peak_planner_bytes"]) for row in rows if row["policy"] == "Binomial(1000)") / 1024
 
 
-US = {"candidate": "pullback"}
+US: dict[str, Any] = {"candidate": "pullback"}
+IMPORT: dict[str, Any] = {"import": "pullback"}
 BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
     "overhead": ("Overhead: 999 operations on 4 elements", (
         *(
@@ -245,7 +246,7 @@ BENCHMARKS: dict[str, tuple[str, tuple[Figure, ...]]] = {
         Figure("one of two workers killed, over none", pick("ratio"), 2.0, " x"),
     )),
     "import": ("Import",
-        (Figure("import pullback, NumPy included", pick("ms", **{"import": "pullback"}), 150.0, " ms"),)),
+        (Figure("import pullback, NumPy included", pick("ms", **IMPORT), 150.0, " ms"),)),
 }  # fmt: skip
 
 

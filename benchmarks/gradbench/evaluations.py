@@ -33,9 +33,9 @@ def listed(x: Any) -> Any:
     return np.asarray(x).tolist()
 
 
-def arrays(*names: str) -> Callable[[Any], list[Any]]:
+def arrays(*names: str) -> Prepare:
     """What an input has by these names, as arrays."""
-    return lambda given: [np.array(given[name], dtype=float) for name in names]
+    return lambda given: tuple([np.array(given[name], dtype=float) for name in names])
 
 
 def pair(primal: str, derivative: str, prepare: Prepare, f: Any, g: Any, outputs: Any = (listed, listed)) -> Any:

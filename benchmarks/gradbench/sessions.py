@@ -48,6 +48,7 @@ def session(evaluation: str, tool: str, checkout: Path, words: list[str]) -> Ite
         subprocess.Popen(asks, cwd=checkout, **pipes) as eval_,  # noqa: S603
         subprocess.Popen(command(tool, checkout), cwd=ROOT, **pipes) as tool_,  # noqa: S603
     ):
+        assert eval_.stdout and eval_.stdin and tool_.stdout and tool_.stdin  # as the pipes say
         for line in eval_.stdout:
             tool_.stdin.write(line)
             tool_.stdin.flush()

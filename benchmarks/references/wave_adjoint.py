@@ -143,7 +143,7 @@ def value_and_gradient_by_schedule(c: Array, problem: Any, actions: Iterable[Any
     a deleted state is used again. Tapes stay in a dict until reversed. Any other action raises ``ValueError``.
     """
     run = ScheduleRun(Stepper(c, problem))
-    handlers = {
+    handlers: dict[str, Any] = {
         "Advance": run.advance,
         "Record": run.record,
         "Reverse": run.reverse,

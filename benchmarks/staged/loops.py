@@ -98,7 +98,7 @@ def peer_rows(*, quick: bool) -> list[Row]:
 
         gradient = wave_jax.save_all(problem) if policy == "save-all" else wave_jax.checkpointed(problem, 20)
         # jax adds in another order: its gradient agrees to rounding alone
-        made = {peer: partial(gradient, c), **wave_candidates(c, problem, POLICIES[policy])}
+        made: dict[str, Call] = {peer: partial(gradient, c), **wave_candidates(c, problem, POLICIES[policy])}
         rows += compared(work, made, 2 if quick else 5, operations=n_steps)
         if why := backend_missing("numba"):
             rows.append(row(work, f"{US}, numba", over=peer, note=why))

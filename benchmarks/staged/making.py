@@ -11,7 +11,7 @@ import numpy as np
 from harness import Row
 
 import pullback as pb
-from pullback.staging import shelf
+from pullback.staging import shelf, stages
 from staged.loops import POLICIES
 from staged.ways import US, row
 
@@ -52,7 +52,7 @@ def making_rows(*, quick: bool) -> list[Row]:
 def making_seconds(gradient: Callable[..., Any], operands: tuple[Any, ...]) -> float:
     """CPU seconds in which a gradient of which nothing is known makes its stage, when its second step, or call, has
     come."""
-    taken, make = [], shelf.stage_of
+    taken, make = [], stages.stage_of
 
     def timed(*args: Any) -> Any:
         start = time.process_time()

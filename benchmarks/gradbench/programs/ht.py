@@ -19,7 +19,7 @@ def objective(theta: Any, us: Any, model: Any, points: Any, correspondences: Any
 def vertices(theta: Any, model: Any) -> Any:
     """All vertices (v, 3): each follows its bones by weights."""
     relatives = model["base_relatives"] @ joints(theta[6:], len(model["parents"]))
-    absolutes = []
+    absolutes: list[Any] = []
     for relative, parent in zip(relatives, model["parents"], strict=True):
         absolutes.append(relative if parent < 0 else absolutes[parent] @ relative)
     transforms = np.stack(absolutes) @ model["inverse_base_absolutes"]

@@ -1,6 +1,6 @@
 """The loss of a diagonal LSTM that predicts the bits of the next character."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def objective(main: Any, extra: Any, state: Any, sequence: Any) -> Any:
 
     def step(t: Any, carry: Any) -> Any:
         before, total = carry
-        x, after = sequence[t] * extra[0], ()
+        x, after = sequence[t] * extra[0], cast("tuple[Any, ...]", ())
         for (weight, bias, of_hidden, hidden_bias), (hidden, cell) in zip(weights, before, strict=True):
             forget, out = sigmoid(x * weight + bias)
             inner = hidden * of_hidden + hidden_bias

@@ -1,7 +1,7 @@
 """``plan``: what a policy will hold, and which one to take within a number of bytes."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from attrs import evolve
 
@@ -18,6 +18,18 @@ from pullback.shapes_only.hollow_arrays import has_spec
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.call_sites import public
 from pullback.words.errors import PolicyError
+
+
+@overload
+def plan(
+    f: Callable[..., Any], *args: Any, policy: PolicyOrAuto = ..., budget: None = ..., directory: Any = ...
+) -> Plan: ...
+
+
+@overload
+def plan(
+    f: Callable[..., Any], *args: Any, policy: PolicyOrAuto = ..., budget: str | float, directory: Any = ...
+) -> Advice: ...
 
 
 @public

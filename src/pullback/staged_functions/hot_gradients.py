@@ -16,7 +16,6 @@ from pullback.memory.in_force import nothing_in_force, recording_alone, staging_
 from pullback.recording.tape import SMALL, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS
-from pullback.shadow.operations import values_nbytes
 from pullback.staged_functions.known_functions import CARRIED, calls_staged, staged_of
 from pullback.tracing.running import Traced
 
@@ -148,6 +147,8 @@ class Hot:
 
     def learning(self, *args: Any) -> Any:
         """The function, whose operations are looked at by what is known of it."""
+        from pullback.shadow.operations import values_nbytes  # noqa: PLC0415 - as above
+
         known = self.known
         out = known.call(args, {})
         seen = [operations for each in known.by_kinds.values() for operations in each.seen]

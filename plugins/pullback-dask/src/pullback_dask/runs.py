@@ -36,7 +36,8 @@ def submitted(client: Client, name: str, function: Any, *args: Any, priority: in
 def all_held(client: Client, name: str, sent: Sequence[bytes]) -> list[Future[Any]]:
     """Tasks whose results are what was sent, handed over in one message."""
     with dask.config.set(UNWARNED):
-        return client.map(held, sent, key=[new_key(name) for _ in sent], pure=False)
+        found: list[Future[Any]] = client.map(held, sent, key=[new_key(name) for _ in sent], pure=False)
+    return found
 
 
 @define(eq=False)
