@@ -8,7 +8,7 @@ import pytest
 import pullback as pb
 from pullback.bodies.proofs import Proof
 from pullback.bodies.same_again import NotTheSameError, Reads
-from pullback.bodies.told_operands import ITSELF, Followed
+from pullback.bodies.told_operands import ITSELF, FollowedBody
 from pullback.loop_steps import proved_steps
 
 N = 60
@@ -215,7 +215,7 @@ def test_a_number_beyond_the_table_fails_as_it_does_when_recorded():
 )
 def test_only_straight_arithmetic_and_tables_are_followed(body):
     with pytest.raises(NotTheSameError):
-        Followed([]).call(body, [3], [ITSELF])
+        FollowedBody([]).call(body, [3], [ITSELF])
 
 
 BUFFER = np.zeros(5)

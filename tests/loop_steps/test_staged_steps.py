@@ -8,7 +8,7 @@ import pytest
 from tests.staging.both_ways import stages
 
 import pullback as pb
-from pullback.loop_steps.rerun import Steps
+from pullback.loop_steps.rerun import LoopSteps
 from pullback.loops.loop_record import LoopRecord
 from pullback.memory.in_force import staging_in_force
 from pullback.staging import shelf
@@ -268,9 +268,9 @@ def test_a_loop_that_is_called_again_begins_with_the_stage_of_the_call_before():
         wanted = [pb.grad(loss)(x).tobytes() for x in (np.ones(3), np.full(3, 0.3))]
     found = [pb.grad(loss)(np.ones(3)).tobytes()]
     [stage] = [stage for each in shelf.shelves_of(body)[0].variants for stage in each.stages]
-    ordinary, stepped = Steps.finished, []
+    ordinary, stepped = LoopSteps.finished, []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Steps, "finished", lambda self, k, *rest: stepped.append(k) or ordinary(self, k, *rest))
+        patch.setattr(LoopSteps, "finished", lambda self, k, *rest: stepped.append(k) or ordinary(self, k, *rest))
         ran.clear()
         found.append(pb.grad(loss)(np.full(3, 0.3)).tobytes())
         assert (ran, stepped) == ([0, 1, 2, 3, 4], [])

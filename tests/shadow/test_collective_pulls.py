@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.rules.generated_pulls import make_form
-from pullback.shadow.collective_pulls import CollectivePull, Trial, UnlikeError, is_taken_part_in
+from pullback.shadow.collective_pulls import CollectivePull, ComparedPull, UnlikeError, is_taken_part_in
 from pullback.words.ordered_calls import has_effect
 from pullback.words.specs import spec_of
 
@@ -56,7 +56,7 @@ def test_what_it_gives_is_nobody_elses():
 
 def test_a_trial_calls_nobody_and_gives_the_same_each_time():
     SENT.clear()
-    pull, trial = pull_of(), Trial()
+    pull, trial = pull_of(), ComparedPull()
     with trial.run():
         (first,) = pull(X)
     with trial.run():
@@ -86,7 +86,7 @@ def handed_on(*cts):
     ],
 )
 def test_functions_that_hand_on_something_else_are_told(first, then):
-    trial = Trial()
+    trial = ComparedPull()
     with trial.run():
         first()
     with pytest.raises(UnlikeError, match="what the reverse pass sends"), trial.run():
@@ -94,7 +94,7 @@ def test_functions_that_hand_on_something_else_are_told(first, then):
 
 
 def test_nothing_that_comes_is_what_zeros_are():
-    trial = Trial()
+    trial = ComparedPull()
     with trial.run():
         handed_on(None)()
     with trial.run():

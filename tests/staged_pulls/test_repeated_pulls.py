@@ -119,10 +119,10 @@ def test_a_pull_uses_what_another_has_made_from_its_second_call_on(monkeypatch):
         used = []
         monkeypatch.setattr(pulls, "FEW", 1)
         monkeypatch.setattr(pulls, "ENOUGH", 2)
-        before = repeated_pulls.Reverse.each
+        before = repeated_pulls.ReverseFunction.each
         noted = lambda *args: used.append(1) or before(*args)  # noqa: B023, E731 - called within this turn
-        monkeypatch.setattr(repeated_pulls.Reverse, "each", noted)
+        monkeypatch.setattr(repeated_pulls.ReverseFunction, "each", noted)
         for _ in range(4):
             pull(X)
-        monkeypatch.setattr(repeated_pulls.Reverse, "each", before)
+        monkeypatch.setattr(repeated_pulls.ReverseFunction, "each", before)
         assert len(used) >= expected

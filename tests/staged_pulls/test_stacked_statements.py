@@ -115,7 +115,7 @@ def flat(tree):
 def used(monkeypatch):
     """What the functions for many have answered."""
     seen = []
-    for module, name in ((reverse_functions, "Reverse"), (push_functions, "Push")):
+    for module, name in ((reverse_functions, "ReverseFunction"), (push_functions, "Push")):
         kind = getattr(module, name)
 
         def noted(self, *args, before=kind.each, name=name):
@@ -142,7 +142,7 @@ def test_they_are_used_and_the_derivative_is_not_recorded_again(monkeypatch):
     record = forward.LinearMap._record
     monkeypatch.setattr(forward.LinearMap, "_record", lambda self: records.append(self) or record(self))
     push = both(2 * X)
-    assert seen == [("Reverse", True), ("Push", True)]
+    assert seen == [("ReverseFunction", True), ("Push", True)]
     assert not records
     push(X)
     assert len(records) == 1
@@ -168,7 +168,7 @@ def test_nans_have_the_bits_that_they_have_alone(monkeypatch):
     pull([(x, x)] * 3)
     seen = used(monkeypatch)
     rows = pull(cts)
-    assert seen.count(("Reverse", False)) == 1
+    assert seen.count(("ReverseFunction", False)) == 1
     with pb.using(staging="off"):
         assert same_bits(rows, [pull(ct) for ct in cts])
 

@@ -7,7 +7,7 @@ from tests.staging.both_ways import loop_over, require_same, the_stage
 import pullback as pb
 from pullback.loop_steps import proved_steps
 from pullback.staging import slabs
-from pullback.staging.placing import SLOT, Plan
+from pullback.staging.placing import SLOT, Placement
 from pullback.staging.slabs import LINE, in_slab, n_in_slab
 from pullback.testing.comparing.bits import same_bits
 
@@ -16,7 +16,7 @@ WIDE, NARROW = ((3, 50), np.dtype(float)), ((7,), np.dtype(np.float32))
 
 
 def test_parts_are_arrays_beside_one_another_in_whole_lines():
-    plan = Plan(fresh=[WIDE, NARROW, WIDE, WIDE], slots=[True, True, False, True])
+    plan = Placement(fresh=[WIDE, NARROW, WIDE, WIDE], slots=[True, True, False, True])
     other = object()
     makers, slab = in_slab(plan, [None, None, other, None], 5)
     assert makers[2] is other
@@ -34,14 +34,14 @@ def test_parts_are_arrays_beside_one_another_in_whole_lines():
 
 
 def test_a_slab_is_worth_its_while_from_the_bytes_of_large_pages_on(monkeypatch):
-    plan = Plan(fresh=[WIDE, NARROW], slots=[True, False])
+    plan = Placement(fresh=[WIDE, NARROW], slots=[True, False])
     monkeypatch.setattr(slabs, "LEAST", 2000)
     monkeypatch.setattr(slabs, "NBYTES", 12160)
     assert [n_in_slab(plan, left) for left in (1, 2, 9, 100)] == [0, 2, 9, 10]
     assert [n_in_slab(plan, left, alone=False) for left in (1, 2, 9, 100)] == [0, 2, 2, 2], "not all of one size"
     monkeypatch.setattr(slabs, "LEAST", 1216)  # an array of its own is as good
     assert n_in_slab(plan, 100) == 0
-    assert n_in_slab(Plan(fresh=[WIDE], slots=[False]), 100) == 0
+    assert n_in_slab(Placement(fresh=[WIDE], slots=[False]), 100) == 0
 
 
 def body(k, u, x):

@@ -8,7 +8,7 @@ import pytest
 from tests.staging.both_ways import the_stage
 
 import pullback as pb
-from pullback.staging.workspaces import MOST_FRESH, MOST_LENT, Arrays, Fresh, Lent
+from pullback.staging.workspaces import MOST_FRESH, MOST_LENT, Arrays, Fresh, LentArrays
 
 
 def test_an_array_that_leaves_is_used_again_when_nobody_has_it():
@@ -117,7 +117,7 @@ def nothing(array):
 )
 def test_what_users_get_is_used_again_when_they_have_let_go_of_it_as_it_was(have, comes_again):
     kept: dict = {}
-    lent = Lent(((600,), np.dtype(float)), kept)
+    lent = LentArrays(((600,), np.dtype(float)), kept)
     array = lent()
     has, place = have(array), place_of(array)
     del array

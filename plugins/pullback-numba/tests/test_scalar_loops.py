@@ -109,14 +109,14 @@ def ran(monkeypatch):
     seen = {"run": 0, "pull": 0}
 
     def watched(name):
-        own = getattr(compiled_runs.Compiled, name)
+        own = getattr(compiled_runs.CompiledLoop, name)
 
         def asked(self, *args):
             found = own(self, *args)
             seen[name] += found is not None
             return found
 
-        monkeypatch.setattr(compiled_runs.Compiled, name, asked)
+        monkeypatch.setattr(compiled_runs.CompiledLoop, name, asked)
 
     watched("run")
     watched("pull")

@@ -42,7 +42,7 @@ TYPES: Final = {NUMPY: np.float64, FLOAT: float, INT: int}
 
 
 @define(eq=False)
-class Compiled:
+class CompiledLoop:
     """The compiled functions of a loop for values of given kinds."""
 
     written: Any
@@ -146,7 +146,7 @@ def _type_of(x: Any) -> int:
     return NUMPY if isinstance(x, np.floating) else FLOAT if isinstance(x, float) else INT
 
 
-def compiled_by(backend: str, written: Any) -> Compiled | None:
+def compiled_by(backend: str, written: Any) -> CompiledLoop | None:
     """The functions of a loop as a backend compiles them; None where it does not."""
     if backend not in written.compiled:
         code, made = written.code, None
@@ -155,11 +155,11 @@ def compiled_by(backend: str, written: Any) -> Compiled | None:
         except RefusedError as why:
             code.not_compiled = str(why)
         written.compiled[backend] = made
-    found: Compiled | None = written.compiled[backend]
+    found: CompiledLoop | None = written.compiled[backend]
     return found
 
 
-def _compiled(compiler: Any, written: Any) -> Compiled | None:
+def _compiled(compiler: Any, written: Any) -> CompiledLoop | None:
     if compiler is None:
         return None
     code, known = written.code, written.known
@@ -175,4 +175,4 @@ def _compiled(compiler: Any, written: Any) -> Compiled | None:
     functions = compiler(HELPERS + forward, "forward"), compiler(HELPERS + back, "reverse")
     if None in functions:
         return None
-    return Compiled(written, *functions, floats_of(known), flags_of(written.text), needed)
+    return CompiledLoop(written, *functions, floats_of(known), flags_of(written.text), needed)

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from attrs import define, field
 
-from pullback.adopted_loops.kinds import FLAG, WHOLE, Kind, RefusedError
+from pullback.adopted_loops.kinds import FLAG, WHOLE, LoopKind, RefusedError
 
 NUMPY, FLOAT, INT = 0, 1, 2
 """Types of numbers: where they meet, the least remains."""
@@ -40,7 +40,7 @@ number."""
 class Numbers:
     """What is known of the names of a loop. ``own`` are the variables that have cotangents."""
 
-    known: dict[str, Kind]
+    known: dict[str, LoopKind]
     assigned: frozenset[str]
     own: frozenset[str] = frozenset()
     there: set[str] = field(factory=set)
@@ -57,7 +57,7 @@ class Numbers:
         return f"_pb_{stem}_{self.n}"
 
 
-def forward_text(text: str, known: dict[str, Kind], assigned: Sequence[str]) -> str:
+def forward_text(text: str, known: dict[str, LoopKind], assigned: Sequence[str]) -> str:
     """The text of ``forward(stack, *values, *types, *bound)``, which gives ``(stack, n, values, types, bound, flags)``:
     the types are asked of the numbers of ``floats_of``, and whether they are bound of those that are ``assigned``; the
     flags are those of ``flags_of``.
@@ -85,12 +85,12 @@ def flags_of(text: str) -> list[str]:
     return [name for name in dict.fromkeys(bound) if name.startswith(FLAG)]
 
 
-def floats_of(known: dict[str, Kind]) -> list[str]:
+def floats_of(known: dict[str, LoopKind]) -> list[str]:
     """The names of single numbers that are no integers."""
     return [name for name, kind in known.items() if not kind.rank and kind.level != WHOLE]
 
 
-def reverse_text(text: str, own: Sequence[str], arrays: Sequence[str], known: dict[str, Kind]) -> str:
+def reverse_text(text: str, own: Sequence[str], arrays: Sequence[str], known: dict[str, LoopKind]) -> str:
     """The text of ``reverse(stack, n, *reads, *cotangents, *there)``, which gives ``(cotangents, there)``. Cotangents
     of ``arrays`` are arrays of zeros where they are not there.
 

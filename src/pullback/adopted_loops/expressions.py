@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, field
 
-from pullback.adopted_loops.kinds import ACTIVE, FLAG, NOTHING, PLAIN, WHOLE, Kind, RefusedError
+from pullback.adopted_loops.kinds import ACTIVE, FLAG, NOTHING, PLAIN, WHOLE, LoopKind, RefusedError
 from pullback.adopted_loops.values import ALWAYS, Val, constant, flag_of, rule_lines
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Composite, Primitive
@@ -45,12 +45,12 @@ class Expressions:
     """Writes the expressions of one loop. ``known`` are the kinds of names, ``constant`` those names that are bound
     nowhere in the loop."""
 
-    known: dict[str, Kind]
+    known: dict[str, LoopKind]
     constant: frozenset[str]
     stored: frozenset[str]
     callees: Callable[[ast.expr], Any]
     """What a function stands for that is called."""
-    entering: dict[str, Kind]
+    entering: dict[str, LoopKind]
     """The kinds of names before the loop."""
     masked: bool = False
     lines: list[tuple[str, int]] = field(factory=list)
@@ -128,7 +128,7 @@ class Expressions:
             case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=place):
                 self._array(name)
                 if self.index(place):
-                    return Val(ast.unparse(node), Kind(WHOLE, 0), steady=True)
+                    return Val(ast.unparse(node), LoopKind(WHOLE, 0), steady=True)
             case ast.Attribute() if type(number := self.callees(node)) is float:
                 return constant(number)
             case ast.Call(func=function, args=args):
@@ -164,7 +164,7 @@ class Expressions:
         """Whether it has depended on the inputs before the loop."""
         return self.entering.get(name, NOTHING).level == ACTIVE
 
-    def _array(self, name: str) -> Kind:
+    def _array(self, name: str) -> LoopKind:
         kind = self.known.get(name)
         if kind is None or not kind.rank or name not in self.constant:
             raise RefusedError(f"{name} is no array that was there before the loop")
@@ -173,7 +173,7 @@ class Expressions:
     def index(self, node: ast.expr) -> bool:
         """Whether an expression is an integer that follows from the numbers of the loops."""
         found = self.expr(node)
-        return found.kind == Kind(WHOLE, 0) and found.steady
+        return found.kind == LoopKind(WHOLE, 0) and found.steady
 
     def part(self, node: ast.Subscript) -> Val:
         """A part of an array, by integers and slices."""
@@ -191,7 +191,7 @@ class Expressions:
         if len(places) > whole.rank:
             raise RefusedError(f"{name} has too many indices")
         text = ast.unparse(node)
-        found = Val(text, Kind(whole.level, rank), name not in self.stored, fresh=not rank)
+        found = Val(text, LoopKind(whole.level, rank), name not in self.stored, fresh=not rank)
         if found.active:
             found.ct, found.flag, own = self.new("g"), self.flag(name), f"_pb_B_{name}"
             found.back = [f"if {own} is None: {own} = _pb_new_{name}()", f"{part_of(own, node)} += {found.ct}"]
@@ -204,7 +204,8 @@ class Expressions:
             whole = all(val.kind.level == WHOLE for val in operands) and name not in FLOATING
             rank = max(val.kind.rank for val in operands)
             steady = all(val.steady for val in operands)
-            return Val(text.format(*(val.operand for val in operands)), Kind(WHOLE if whole else PLAIN, rank), steady)
+            kind = LoopKind(WHOLE if whole else PLAIN, rank)
+            return Val(text.format(*(val.operand for val in operands)), kind, steady)
         if not name:
             raise RefusedError("// and % have no derivative to be followed")
         return self.recorded(registry.named(name), text, operands)
@@ -224,7 +225,7 @@ class Expressions:
         for name in wanted:
             if name != "out":
                 self.held(operands[prim.operands.index(name)])
-        out = self.held(Val(text.format(*(val.operand for val in operands)), Kind(ACTIVE, rank)))
+        out = self.held(Val(text.format(*(val.operand for val in operands)), LoopKind(ACTIVE, rank)))
         pops: list[str] = []
         texts = {
             name: self.pushed(out if name == "out" else operands[prim.operands.index(name)], pops) for name in wanted
@@ -256,7 +257,7 @@ class Expressions:
             raise RefusedError("products of matrices are not followed")
         if not any(val.active for val in operands):
             steady = all(val.steady for val in operands)
-            return Val(text.format(*(val.operand for val in operands)), Kind(PLAIN, 0), steady)
+            return Val(text.format(*(val.operand for val in operands)), LoopKind(PLAIN, 0), steady)
         prim = declared(function)
         prim = prim.direct if isinstance(prim, Composite) and prim.direct is not None else prim
         held = [self.held(val) for val in operands]
@@ -266,7 +267,7 @@ class Expressions:
         return self._inner(text, held)
 
     def _inner(self, text: str, operands: list[Val]) -> Val:
-        out = self.held(Val(text.format(*(val.operand for val in operands)), Kind(ACTIVE, 0)))
+        out = self.held(Val(text.format(*(val.operand for val in operands)), LoopKind(ACTIVE, 0)))
         pops: list[str] = []
         texts = [self.pushed(operands[1 - k], pops) if operands[k].active else "" for k in (0, 1)]
         made = Val(out.text, out.kind, ct=self.new("g"), back=pops[::-1], flag=flag_of(operands))
@@ -308,11 +309,11 @@ class Expressions:
     def _of_integers(self, name: str, args: list[ast.expr]) -> Val:
         if name == "len" and isinstance(args[0], ast.Name):
             self._array(args[0].id)
-            return Val(f"len({args[0].id})", Kind(WHOLE, 0), steady=True)
+            return Val(f"len({args[0].id})", LoopKind(WHOLE, 0), steady=True)
         operands = [self.expr(arg) for arg in args]
         if name == "abs" and operands[0].kind.level:
             return self.operation("operator_absolute", "abs({})", operands)
-        if any(val.kind != Kind(WHOLE, 0) for val in operands):
+        if any(val.kind != LoopKind(WHOLE, 0) for val in operands):
             raise RefusedError(f"{name} of what is no integer is not followed")
         return self.operation("operator_add", _called(name, operands), operands)
 

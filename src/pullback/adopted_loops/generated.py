@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import define, field
 
-from pullback.adopted_loops.kinds import ACTIVE, FLAG, Kind, RefusedError, joined
+from pullback.adopted_loops.kinds import ACTIVE, FLAG, LoopKind, RefusedError, joined
 from pullback.adopted_loops.loop_code import UNBOUND, LoopCode
 from pullback.adopted_loops.statements import STEP, Statements
 from pullback.rules.generated_code import compile_function
@@ -70,10 +70,10 @@ class Written:
     """A loop for values of given kinds."""
 
     code: LoopCode
-    known: dict[str, Kind]
+    known: dict[str, LoopKind]
     """The kinds of its names, those that it binds among them."""
     callees: Callees
-    entering: dict[str, Kind] = field(init=False)
+    entering: dict[str, LoopKind] = field(init=False)
     """The kinds of the names before the loop."""
     forward: Any = field(init=False)
     """``forward(push, put, *values)`` computes on arrays that it may write to, and gives the names that have values
@@ -96,7 +96,7 @@ class Written:
     def __attrs_post_init__(self) -> None:
         self.entering = dict(self.known)
         writer, back = self._written(masked=False)
-        active = [name for name in self.code.names if self.known.get(name, Kind(0, 0)).level == ACTIVE]
+        active = [name for name in self.code.names if self.known.get(name, LoopKind(0, 0)).level == ACTIVE]
         self.arrays = tuple(n for n in active if self.known[n].rank and n not in self.code.assigned)
         self.scalars = tuple(n for n in active if n not in self.arrays)
         self.forward, self.trips = self._forward(writer), self._trips()

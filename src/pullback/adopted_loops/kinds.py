@@ -10,14 +10,14 @@ ACTIVE: Final = 2
 """What may depend on the inputs."""
 
 
-class Kind(NamedTuple):
+class LoopKind(NamedTuple):
     """How a value depends on the inputs, and how many axes it has."""
 
     level: int
     rank: int
 
 
-NOTHING: Final = Kind(WHOLE, 0)
+NOTHING: Final = LoopKind(WHOLE, 0)
 """The kind of a name that has no value."""
 FLAG: Final = "_pb_a_"
 """The prefix of variables that tell, as the loop runs, what its branches decide: whether a number depends on the inputs
@@ -28,10 +28,10 @@ class RefusedError(Exception):
     """A loop cannot be written backwards: why not."""
 
 
-def joined(one: Kind | None, other: Kind) -> Kind:
+def joined(one: LoopKind | None, other: LoopKind) -> LoopKind:
     """The kind of a name that stands for values of both."""
     if one is None:
         return other
     if one.rank != other.rank:
         raise RefusedError("a name stands for arrays of different numbers of axes")
-    return Kind(max(one.level, other.level), one.rank)
+    return LoopKind(max(one.level, other.level), one.rank)

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from pullback.adopted_loops.expressions import DeclinedError
 from pullback.adopted_loops.generated import Callees, Written
-from pullback.adopted_loops.kinds import ACTIVE, PLAIN, WHOLE, Kind, RefusedError
+from pullback.adopted_loops.kinds import ACTIVE, PLAIN, WHOLE, LoopKind, RefusedError
 from pullback.adopted_loops.loop_code import LoopCode
 from pullback.adopted_loops.loop_records import LOOP, NO_RUN, LoopAgain, computed
 from pullback.memory.in_force import innermost, staging_in_force
@@ -136,21 +136,21 @@ def _written(code: LoopCode, values: Any, handles: Any, tape: Any, module: Any) 
     return found
 
 
-def _kind_of(x: Any, handle: Any, tape: Any) -> Kind | None:
+def _kind_of(x: Any, handle: Any, tape: Any) -> LoopKind | None:
     """What is known of a value; None for what no loop can compute with."""
     if handle is not None and (handle._tape is not tape or isinstance(x, Handle)):
         return None
     kind = type(x)
     if kind is int or isinstance(x, np.integer):
-        return Kind(WHOLE, 0)
+        return LoopKind(WHOLE, 0)
     level = ACTIVE if handle is not None and handle._id is not None else PLAIN
     if kind is float or kind is np.float64:
-        return Kind(level, 0)
+        return LoopKind(level, 0)
     if kind is not np.ndarray or not x.ndim:
         return None
     if x.dtype.kind in "iu":
-        return Kind(WHOLE, x.ndim) if handle is None else None
-    return Kind(level, x.ndim) if x.dtype.kind == "f" else None
+        return LoopKind(WHOLE, x.ndim) if handle is None else None
+    return LoopKind(level, x.ndim) if x.dtype.kind == "f" else None
 
 
 def _may_write(written: Written, given: Any, handles: Any, values: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from attrs import define, field
 
 from pullback.adopted_loops.expressions import BINARY, OF_INTEGERS, Expressions, part_of
-from pullback.adopted_loops.kinds import ACTIVE, FLAG, PLAIN, WHOLE, Kind, RefusedError, joined
+from pullback.adopted_loops.kinds import ACTIVE, FLAG, PLAIN, WHOLE, LoopKind, RefusedError, joined
 from pullback.adopted_loops.values import ALWAYS, SUMMED, Val, rule_lines
 from pullback.rules.catalogue import registry
 
@@ -22,9 +22,9 @@ class Statements(Expressions):
 
     counts: dict[str, int] = field(factory=dict)
     """How many times each name is bound in the text."""
-    found: dict[str, Kind] = field(factory=dict)
+    found: dict[str, LoopKind] = field(factory=dict)
 
-    def bind(self, name: str, kind: Kind) -> None:
+    def bind(self, name: str, kind: LoopKind) -> None:
         """A name stands for a value of this kind, too."""
         self.found[name] = joined(self.found.get(name), kind)
         self.known.setdefault(name, kind)
@@ -73,7 +73,7 @@ class Statements(Expressions):
         if self.counts[name] > self.loops_over(name) or any(name in scope for scope in self.scopes):
             raise RefusedError(f"{name}, the number of a loop, is bound again")
         over = ast.unparse(node.iter)
-        self.bind(name, Kind(WHOLE, 0))
+        self.bind(name, LoopKind(WHOLE, 0))
         self.say(f"for {name} in {over}:")
         self.scopes.append({name})
         back = self.within(node.body)
@@ -167,7 +167,7 @@ class Statements(Expressions):
         part = self.part(target)
         if part.kind.level == WHOLE:
             raise RefusedError(f"{name}, an array of integers, is written")
-        self.bind(name, Kind(max(part.kind.level, val.kind.level, PLAIN), self.known[name].rank))
+        self.bind(name, LoopKind(max(part.kind.level, val.kind.level, PLAIN), self.known[name].rank))
         if val.kind.rank:
             self.shapes(part, val)
         elif val.active and part.kind.rank > 1:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, field
 
-from pullback.adopted_loops.kinds import ACTIVE, PLAIN, WHOLE, Kind, RefusedError
+from pullback.adopted_loops.kinds import ACTIVE, PLAIN, WHOLE, LoopKind, RefusedError
 from pullback.primitives.shared.masked_arithmetic import over, times
 from pullback.rules.declaration import Primitive
 from pullback.rules.nan_masking import without_nan
@@ -32,7 +32,7 @@ class Val:
     """What an expression gives."""
 
     text: str
-    kind: Kind
+    kind: LoopKind
     steady: bool = False
     """Whether the text gives the same value in the reverse."""
     fresh: bool = True
@@ -72,7 +72,7 @@ def constant(number: float) -> Val:
     text = repr(number).replace("inf", "1e999")
     if text == "nan":
         raise RefusedError("NaN has no text")
-    return Val(text, Kind(WHOLE if type(number) is int else PLAIN, 0), steady=True)
+    return Val(text, LoopKind(WHOLE if type(number) is int else PLAIN, 0), steady=True)
 
 
 def flag_of(operands: Iterable[Val]) -> str:

@@ -50,7 +50,7 @@ class Patch:
 
 
 @define
-class Made:
+class MadeArray:
     """An array that the program made, and where: the span of the expression, and what is traced there."""
 
     span: Span
@@ -70,7 +70,7 @@ class Notebook:
     """What is noted while the program runs."""
 
     path: str
-    made: list[Made] = field(factory=list)
+    made: list[MadeArray] = field(factory=list)
     calls: dict[Span, str] = field(factory=dict)
     """Spans of calls that were given traced numbers, to the function's name."""
     joined: dict[Span, tuple[tuple[str, bool] | None, bool]] = field(factory=dict)
@@ -88,7 +88,7 @@ class Notebook:
             note = f"{where} makes a buffer into which traced values are written: port that file, too"
         elif field:
             note = f"line {span[0]} makes a structured array, which has no traced form: make an array for each field"
-        self.made.append(Made(span, handle, traced_name(frame), numpy_name(frame), note))
+        self.made.append(MadeArray(span, handle, traced_name(frame), numpy_name(frame), note))
 
     def note_bound(self, handle: Any, frame: FrameType) -> None:
         """A name has been bound to what was made of buffers, by another function than one that makes arrays."""
@@ -116,7 +116,7 @@ class Notebook:
     def note_argument(self, name: str, handle: Any, frame: FrameType) -> None:
         """An argument from outside."""
         self.made.append(
-            Made(
+            MadeArray(
                 NOWHERE, handle, None, None,
                 f"the argument {name!r} of {frame.f_code.co_name} is written to: pass an array of the trace, or "
                 "differentiate by it",
@@ -128,14 +128,14 @@ class Notebook:
         if handle._id is None and handle._flag != BORROWED and not self.knows(root_of(handle)):
             line = 0 if frame.f_back is None else frame.f_back.f_lineno
             note = f"line {line} makes what {frame.f_code.co_name} writes to as {name!r}: bind it to a name before"
-            self.made.append(Made(NOWHERE, handle, None, None, note))
+            self.made.append(MadeArray(NOWHERE, handle, None, None, note))
 
     def note_of_module(self, array: Any, handle: Any, frame: FrameType) -> None:
         """An array of the module has become a handle."""
         if not self.knows(handle):
             name = next((n for n, x in frame.f_globals.items() if x is array), "an array of the module")
             note = f"{name}, an array of the module, is written to: write to a copy of it in the function"
-            self.made.append(Made(NOWHERE, handle, None, None, note))
+            self.made.append(MadeArray(NOWHERE, handle, None, None, note))
 
 
 def span_of(frame: FrameType) -> Span | None:
@@ -286,7 +286,7 @@ def _segment(text: str, span: Span) -> str:
     return "".join(lines)
 
 
-def _edited(made: Made, source: str, *, alone: bool) -> str:
+def _edited(made: MadeArray, source: str, *, alone: bool) -> str:
     """What to write in the place of an expression that makes a buffer; ``alone`` is one that is assigned to a name. A
     traced number is no ``like=``: plain NumPy refuses a float there."""
     name, array = made.likes or ("", False)

@@ -14,7 +14,7 @@ from pullback.words.specs import spec_of
 
 
 @frozen(eq=False)
-class Watched:
+class WatchedPlaces:
     """Places and arrays by number, the arrays after the places, and what they were when the loop began."""
 
     places: list[Place]

@@ -15,7 +15,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.same_again import NotTheSameError, Reads, reads_of, uses_argument
-from pullback.bodies.told_operands import ITSELF, Followed, Told
+from pullback.bodies.told_operands import ITSELF, FollowedBody, Told
 from pullback.recording.copies import faithful_copy
 from pullback.words.sameness import same_content
 
@@ -88,7 +88,7 @@ class Proof:
         elif self.loop == "scan":
             row = None if self.rows is None else self.rows[number]
             args, tags = [carry, row], [None, None if row is None else self.rows.__getitem__]
-        followed = Followed(constants)
+        followed = FollowedBody(constants)
         try:
             result = followed.call(self.body, args, tags)
             returned = result if self.loop == "scan" else (result, None)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.bodies.changes import Watched, are_same
+from pullback.bodies.changes import WatchedPlaces, are_same
 from pullback.bodies.reachable import Place, Reachable
 from pullback.recording.handles import Handle, freeze, is_lost, read_only
 from pullback.recording.tape import CAPTURED, PAUSED, SMALL
@@ -113,8 +113,8 @@ class Surroundings:
         numbered = enumerate(zip(self.arrays, self.digests, strict=True), len(self.places))
         return {k: each for k, (each, old) in numbered if k not in left_out and digest(np.asarray(each[1])) != old}
 
-    def _watched(self) -> Watched:
-        return Watched(self.places, self.arrays, self.bound, self.copies)
+    def _watched(self) -> WatchedPlaces:
+        return WatchedPlaces(self.places, self.arrays, self.bound, self.copies)
 
     def after_first_run(self, trials: Iterable[Callable[[], Any]]) -> None:
         """The loop has ended. Of what has changed here, that matters which a trial reads, a step that is run once more:

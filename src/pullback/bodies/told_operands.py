@@ -51,7 +51,7 @@ _NOTHING = frozenset(("COPY_FREE_VARS", "NOP", "PRECALL", "RESUME"))
 
 
 @define(eq=False)
-class Followed:
+class FollowedBody:
     """A body that is carried out once. ``constants`` are the plain operands that its operations have met so far."""
 
     constants: Sequence[Any]
@@ -96,7 +96,7 @@ class Followed:
 class _Frame:
     """One call of a function under way: its stack and its local names, each value with its tag."""
 
-    def __init__(self, whole: Followed, f: FunctionType, args: Sequence[Any], tags: Sequence[Told | None]) -> None:
+    def __init__(self, whole: FollowedBody, f: FunctionType, args: Sequence[Any], tags: Sequence[Told | None]) -> None:
         code = f.__code__
         if len(args) != code.co_argcount or code.co_flags & 0xC or code.co_kwonlyargcount:
             raise NotTheSameError("a function is called with other arguments than it names")

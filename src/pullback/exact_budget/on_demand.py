@@ -12,7 +12,7 @@ from attrs import define, field
 
 from pullback.graph_schedules.fixed_order import COMPUTE, EVENT, KINDS, FixedOrder, drops_of, members
 
-Score: TypeAlias = Callable[["Run", int], float]
+Score: TypeAlias = Callable[["Way", int], float]
 """The score of a value: the least is dropped first."""
 
 
@@ -25,7 +25,7 @@ class DearerError(Exception):
 
 
 @define(eq=False)
-class Run:
+class Way:
     """A way through the events, as far as it has come."""
 
     problem: FixedOrder
@@ -45,7 +45,7 @@ class Run:
             for v in members(self.problem.events[k].needs):
                 self.next_read[v].append(k)
 
-    def finished(self) -> "Run":
+    def finished(self) -> "Way":
         """The run, through all events; raises :class:`NoRoomError`, and :class:`DearerError` where it costs ``below``
         or more."""
         for k, event in enumerate(self.problem.events):
@@ -109,18 +109,18 @@ class Run:
         self.way.extend(drops_of(mask))
 
 
-def again_cost(run: Run, v: int) -> float:
+def again_cost(run: Way, v: int) -> float:
     """What it costs to compute a value again, once it is gone."""
     costs = run.problem.costs
     return sum(costs[u] for u in members(run.missing(1 << v, run.resident & ~(1 << v))))
 
 
-def per_byte(run: Run, v: int) -> float:
+def per_byte(run: Way, v: int) -> float:
     """The cost of a byte."""
     return again_cost(run, v) / run.problem.sizes[v] if run.problem.sizes[v] else float("inf")
 
 
-def until_read(run: Run, v: int) -> float:
+def until_read(run: Way, v: int) -> float:
     """How far the next event is that reads it."""
     reads = run.next_read[v]
     return float(reads[-1] - run.k + 1) if reads else float(len(run.problem.events) + 1)
@@ -142,7 +142,7 @@ def on_demand(problem: FixedOrder, resident: int) -> Iterator[tuple[float, "arra
     for start in (resident, 0):
         for score in () if found else SCORES:
             used = start & problem.useful[0]
-            run = Run(problem, used, score, least, array("q", drops_of(resident & ~used)))
+            run = Way(problem, used, score, least, array("q", drops_of(resident & ~used)))
             try:
                 run.finished()
             except (NoRoomError, DearerError):

@@ -20,7 +20,7 @@ from pullback.words.optional_libraries import optional_library
 
 
 @define(eq=False)
-class Program:
+class LinearProgram:
     """Rows of the program, as they are written down."""
 
     graph: Operations
@@ -118,7 +118,7 @@ def best_of_program(graph: Operations, max_bytes: int, seconds: float) -> tuple[
     """
     optimize = optional_library("scipy.optimize", 'optimal_graph(..., method="milp") solves a mixed-integer program')
     sparse = optional_library("scipy.sparse", 'optimal_graph(..., method="milp") solves a mixed-integer program')
-    program = Program(graph, max_bytes)
+    program = LinearProgram(graph, max_bytes)
     program.write()
     places = [(row, column, value) for row, (terms, _) in enumerate(program.rows) for column, value in terms.items()]
     at, columns, values = zip(*places, strict=True)

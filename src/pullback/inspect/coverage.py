@@ -74,7 +74,7 @@ TEXT_UFUNCS = frozenset((
 
 
 @frozen
-class Row:
+class CoveredName:
     """One name: where it is, what it means on tracers, and by what is registered for it, or why it is refused."""
 
     module: str
@@ -88,15 +88,15 @@ class Coverage:
     """The rows of the installed NumPy, sorted by module and name. ``str`` gives the counts."""
 
     numpy_version: str
-    rows: tuple[Row, ...]
-    others: tuple[Row, ...] = ()
+    rows: tuple[CoveredName, ...]
+    others: tuple[CoveredName, ...] = ()
     """Functions of other libraries that installed plugins serve."""
 
     def counts(self) -> dict[str, int]:
         """How many names have each status."""
         return {status: sum(row.status == status for row in self.rows) for status in (*MEANINGS, UNCLASSED)}
 
-    def of(self, name: str) -> tuple[Row, ...]:
+    def of(self, name: str) -> tuple[CoveredName, ...]:
         """The rows of a name, with or without its module: ``"fft"``, ``"np.sin"``, ``"numpy.linalg.norm"``."""
         endings = tuple({"." + name.removeprefix("np."), "." + name.removeprefix("numpy.")})
         return tuple(row for row in (*self.rows, *self.others) if f".{row.module}.{row.name}".endswith(endings))
@@ -161,9 +161,9 @@ def _public_module(function: Callable[..., Any]) -> str:
     return min((m for m in holders if "._" not in m), key=len, default=own)
 
 
-def _row(name: str, module: str, function: Callable[..., Any]) -> Row:
+def _row(name: str, module: str, function: Callable[..., Any]) -> CoveredName:
     status, by = _status(name, module, function)
-    return Row(module, name, status, by)
+    return CoveredName(module, name, status, by)
 
 
 def _status(name: str, module: str, function: Callable[..., Any]) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pullback.inspect.graph_of_tape import input_labels
 from pullback.inspect.tables import Column, Table
-from pullback.sparsity.followed_runs import Followed, follow
+from pullback.sparsity.followed_runs import FollowedRun, follow
 from pullback.sparsity.pattern_groups import groups_of_columns
 from pullback.sparsity.sparse_jacobians import sparse_jacobian
 from pullback.transforms.argnums import name_of
@@ -148,7 +148,7 @@ Squares = dict[tuple[str, int], float]
 """Sums of squares of derivatives, by source and number of the output leaf."""
 
 
-def _inputs(followed: Followed, labels: list[str]) -> Iterator[tuple[str, NDArray[np.int64]]]:
+def _inputs(followed: FollowedRun, labels: list[str]) -> Iterator[tuple[str, NDArray[np.int64]]]:
     """Each input leaf with its columns."""
     start = 0
     for label, leaf in zip(labels, followed.inputs, strict=True):
@@ -156,7 +156,7 @@ def _inputs(followed: Followed, labels: list[str]) -> Iterator[tuple[str, NDArra
         start += leaf.spec.size
 
 
-def _outputs(followed: Followed) -> Iterator[tuple[int, str, slice]]:
+def _outputs(followed: FollowedRun) -> Iterator[tuple[int, str, slice]]:
     """Each output leaf: number, path, and rows."""
     start = 0
     for k, (path, names) in enumerate(followed.outputs):
@@ -165,7 +165,7 @@ def _outputs(followed: Followed) -> Iterator[tuple[int, str, slice]]:
 
 
 def _squares(
-    f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: Followed, labels: list[str]
+    f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: FollowedRun, labels: list[str]
 ) -> Squares:
     """Sums of squares from the sparse Jacobian in all arguments."""
     jacobian = sparse_jacobian(f, tuple(range(len(args))), structure=whole)(*args) if args else whole
@@ -178,7 +178,7 @@ def _squares(
 
 
 def _squares_by_pulls(
-    f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: Followed, labels: list[str]
+    f: Callable[..., Any], args: tuple[Any, ...], whole: Any, followed: FollowedRun, labels: list[str]
 ) -> Squares:
     """Sums of squares by reverse passes, which give the cotangents of named values too.
 
@@ -206,7 +206,7 @@ def _squares_by_pulls(
     return squares
 
 
-def _links(followed: Followed, whole: Any, squares: Squares | None, labels: list[str]) -> Iterator[Link]:
+def _links(followed: FollowedRun, whole: Any, squares: Squares | None, labels: list[str]) -> Iterator[Link]:
     marked = [(tag, np.concatenate(parts)) for tag, parts in followed.marks.items()]
     for source, columns in (*_inputs(followed, labels), *marked):
         part = whole[:, columns].tocsr()

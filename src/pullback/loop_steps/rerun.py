@@ -47,7 +47,7 @@ def plain_leaves(leaves: list[Any]) -> list[Any]:
 
 
 @define(eq=False)
-class Steps:
+class LoopSteps:
     """The steps of a loop, counted from 0 (the user's numbers begin at ``lower``). ``enclosing`` is the trace that the
     loop is an operation of."""
 

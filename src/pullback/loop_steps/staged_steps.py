@@ -11,7 +11,7 @@ from attrs import define, field
 
 from pullback.bodies.proofs import Proof
 from pullback.loop_steps.held_steps import StagedStep, StepKind, StepTape
-from pullback.loop_steps.rerun import Steps, as_before, returned_by
+from pullback.loop_steps.rerun import LoopSteps, as_before, returned_by
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
 from pullback.memory.reverse_sweep import Releasing
 from pullback.recording.copies import separate
@@ -20,12 +20,12 @@ from pullback.recording.handles import Handle
 from pullback.recording.tape import CAPTURED, DEFERRED, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.shadow.operations import entering, enters_as
-from pullback.shadow.quick_operators import Known
+from pullback.shadow.quick_operators import KnownStep
 from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins
 from pullback.shadow.valueless import VALUELESS
 from pullback.staging.generated import UnderWay, begun, computed, errors_are_ordinary
-from pullback.staging.recorded_steps import Recorded
+from pullback.staging.recorded_steps import RecordedStep
 from pullback.staging.shelf import Shelf, shelf_of
 from pullback.staging.stages import Stage, slot_items
 from pullback.staging.workspaces import Arrays, Workspace
@@ -36,7 +36,7 @@ from pullback.words.specs import carries_derivative
 class StagedSteps:
     """The staging of one execution of a loop."""
 
-    steps: Steps
+    steps: LoopSteps
     shelf: Shelf
     first: int = 1
     """The step from which on stages are looked for."""
@@ -45,7 +45,7 @@ class StagedSteps:
     threads: int = 1
     proof: Proof | None = None
     """Whether the body may rest."""
-    works: dict[Known, tuple[Stage, Workspace]] = field(factory=dict, init=False)
+    works: dict[KnownStep, tuple[Stage, Workspace]] = field(factory=dict, init=False)
     """The stage of each list of operations, with the arrays that it works in here."""
     arrays: Arrays = field(factory=Arrays, init=False)
     checked: list[int] = field(factory=list, init=False)
@@ -54,7 +54,7 @@ class StagedSteps:
     """The shadow run of the last step, where the next can use it again, and the block that it takes place in."""
     state: list[Any] | None = field(default=None, init=False)
     """What the last staged step has returned, of the kind that entered it."""
-    last: Known | None = field(default=None, init=False)
+    last: KnownStep | None = field(default=None, init=False)
     """What it has done."""
     entered: Any = field(default=None, init=False)
     """What kind of values entered it, with the stages that are known for these."""
@@ -69,7 +69,7 @@ class StagedSteps:
     """Whether loops that follow may take the tapes of this one, from the first on."""
     early: bool = field(default=False, init=False)
     """Whether steps are recorded as they are advanced, until there is a stage."""
-    step_kinds: dict[Known, StepKind] = field(factory=dict, init=False)
+    step_kinds: dict[KnownStep, StepKind] = field(factory=dict, init=False)
     """What the staged steps that do a list of operations share, by the list."""
 
     def takes(self, k: int) -> bool:
@@ -217,7 +217,7 @@ class StagedSteps:
         self.state, self.last = after if stage.repeats else None, stage.known
         return step, after
 
-    def begun(self, run: ShadowRun, known: Known, *, keeps: bool) -> UnderWay:
+    def begun(self, run: ShadowRun, known: KnownStep, *, keeps: bool) -> UnderWay:
         """A step that is known, and of which values are read: computed up to these."""
         stage, work = self.work_of(known)
         generated = stage.record if keeps else stage.advance
@@ -267,7 +267,7 @@ class StagedSteps:
             around = self.steps.enclosing
             returned = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in (*new, *ys)]
             captured = list(zip(run.captured, run.values, strict=True))
-            recorded = Recorded(
+            recorded = RecordedStep(
                 tape, run.operations, run.ranges, run.inputs, captured, run.constants, results,
                 (entered, x_entered if any(self.steps.x_active) else []),
                 [*step.left, *step.ys], returned, values, masks or (around is not None and around.masks),
@@ -288,7 +288,7 @@ def carrying(stage: Stage) -> Callable[[Sequence[Any], Sequence[Any]], list[Any]
     return stage.with_numbers if stage.numbers else as_before
 
 
-def staged_steps(steps: Steps, loop: Any, proof: Proof | None, *, held: bool) -> StagedSteps | None:
+def staged_steps(steps: LoopSteps, loop: Any, proof: Proof | None, *, held: bool) -> StagedSteps | None:
     """The staging of a loop, all whose steps may be ``held``; None where every step is recorded."""
     around, staging, n = steps.enclosing, loop.staging, loop.n
     if staging == "off" or around is None or around.outer is not None or around.trap is not None or TRAPPED.get():

@@ -23,7 +23,7 @@ from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
 from pullback.scheduling.actions import MEMORY
 from pullback.shadow.operations import Result, enters_as
-from pullback.shadow.quick_operators import Known
+from pullback.shadow.quick_operators import KnownStep
 from pullback.staging.generated import say_line, usable, warn
 from pullback.staging.stages import slot_items
 from pullback.words.structures import LEAF
@@ -40,7 +40,7 @@ class Going:
 
     entered: Any
     run: Any
-    known: list[Known]
+    known: list[KnownStep]
     """The list of operations that they do, before the others."""
     results: list[Result]
     """What kinds of leaves enter."""
@@ -133,7 +133,7 @@ def straight(
     return k, state
 
 
-def _reopen(run: Any, known: list[Known], computes: Any) -> None:
+def _reopen(run: Any, known: list[KnownStep], computes: Any) -> None:
     """A step begins in a run that has stayed open: it follows the same list, on the same handles."""
     run.tape.shadow, run.tape.kept = run, NOTHING_KEPT
     run.errors, run.filters, run.computes = error_state(), warnings.filters, computes

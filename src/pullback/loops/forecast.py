@@ -58,7 +58,7 @@ def _template_of(step: StepTape, before: list[Any], after: list[Any]) -> Templat
     return Template(items, passes, [buffer_of(leaf).nbytes if isinstance(leaf, np.ndarray) else 0 for leaf in before])
 
 
-class Names(NamedTuple):
+class BufferNames(NamedTuple):
     """A state, or the tape of a step, by the names of its buffers."""
 
     keys: list[Key]
@@ -66,15 +66,15 @@ class Names(NamedTuple):
     kept: frozenset[Key] = frozenset()
     """Buffers that stay in memory wherever the rest is stored."""
 
-    def split(self) -> tuple["Names", list[Any]]:
+    def split(self) -> tuple["BufferNames", list[Any]]:
         """What stays in memory."""
-        return Names([], [item for item in self.items if item[0] in self.kept]), []
+        return BufferNames([], [item for item in self.items if item[0] in self.kept]), []
 
-    def twin(self) -> "Names":
+    def twin(self) -> "BufferNames":
         """The same names for buffers of its own."""
         new = {key: key if key in self.kept else object() for key in (*self.keys, *(item[0] for item in self.items))}
         items = [(new[key], nbytes, reason) for key, nbytes, reason in self.items]
-        return Names([new[key] for key in self.keys], items, self.kept)
+        return BufferNames([new[key] for key in self.keys], items, self.kept)
 
 
 @define(eq=False)
@@ -153,7 +153,7 @@ class NameChain(Storing):
                 key = self.shared.get(number) or names.setdefault(place, self._fresh(1)[0])
             items.append((key, nbytes, reason))
         constants = (key for key, _, reason in items if reason == "constant")  # as StepTape.split
-        self.work, self.cursor = Names([], items, frozenset((*self.shared.values(), *constants))), step + 1
+        self.work, self.cursor = BufferNames([], items, frozenset((*self.shared.values(), *constants))), step + 1
         self.store.ledger.hold(items)
         self.store.ledger.n_forward += 1
 
@@ -161,13 +161,13 @@ class NameChain(Storing):
         """The step's tape is released."""
         self.store.ledger.release(self.take_tape().items)
 
-    def snapshot(self, step: int) -> Names:
+    def snapshot(self, step: int) -> BufferNames:
         """Buffers of its own, but for the initial state where that is kept."""
         keys = list(self.starts) if step == 0 and self.kept else self._fresh(len(self.state))
         sizes = (self.first if step == 0 else self.later).sizes
-        return Names(keys, [(key, nbytes, "snapshot") for key, nbytes in zip(keys, sizes, strict=True) if nbytes])
+        return BufferNames(keys, [(key, nbytes, "snapshot") for key, nbytes in zip(keys, sizes, strict=True) if nbytes])
 
-    def restore(self, entry: Names, step: int) -> None:
+    def restore(self, entry: BufferNames, step: int) -> None:
         """The snapshot's buffers are the state."""
         self.state, self.cursor, self.lookback = list(entry.keys), step, None
 

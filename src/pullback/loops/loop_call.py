@@ -19,7 +19,7 @@ from pullback.bodies.proofs import Proof, rows_of
 from pullback.bodies.reachable import GENERATORS, Reachable
 from pullback.bodies.surroundings import Randomness, Surroundings, surroundings_of
 from pullback.loop_steps.replay_check import Verifier, digests
-from pullback.loop_steps.rerun import Steps, plain_leaves, value_for, writable
+from pullback.loop_steps.rerun import LoopSteps, plain_leaves, value_for, writable
 from pullback.loop_steps.stacked_outputs import Outputs
 from pullback.loop_steps.staged_steps import staged_steps
 from pullback.loops.loop_chain import LoopChain
@@ -159,13 +159,13 @@ class LoopCall:
             raise StructureError("while_loop: the condition returned None; is its return missing?")
         return bool(found)
 
-    def _structured(self, steps: Steps, results: list[Any], n_leaves: int) -> tuple[Any, Any]:
+    def _structured(self, steps: LoopSteps, results: list[Any], n_leaves: int) -> tuple[Any, Any]:
         """The carry and the outputs as the user gets them."""
         definition = steps.y_definition
         outputs = None if definition is None else unflatten(definition, results[n_leaves:])
         return unflatten(self.definition, results[:n_leaves]), outputs
 
-    def _steps(self, xs: list[Any] | None, tape: Tape | None, *, reruns: bool = False) -> Steps:
+    def _steps(self, xs: list[Any] | None, tape: Tape | None, *, reruns: bool = False) -> LoopSteps:
         ledger = tape.ledger if tape is not None and tape.ledger is not None else Ledger()
         values = None if xs is None else [value_for(leaf, tape) for leaf in xs]
         within = tape is not None and tape.captures is not None  # a step of another loop, which may be run again
@@ -173,7 +173,7 @@ class LoopCall:
         verifier = Verifier(self.name, reruns and self.verify != "off", (reruns or within) and self.verify == "all")
         if self.surroundings is not None:
             verifier.suspects = self.surroundings.suspects
-        return Steps(
+        return LoopSteps(
             self.name, self.call, self.definition, self.made.of_handles, tape, ledger, Outputs(self.n), verifier,
             self.lower, values,
         )  # fmt: skip
@@ -269,7 +269,9 @@ class LoopCall:
         ]
 
 
-def run_untraced(steps: Steps, state: list[Any], n: int | None, goes_on: Callable[[int, list[Any]], bool]) -> list[Any]:
+def run_untraced(
+    steps: LoopSteps, state: list[Any], n: int | None, goes_on: Callable[[int, list[Any]], bool]
+) -> list[Any]:
     """The leaves of the last state and the stacked outputs, of ``n`` steps on arrays of our own, or as long as the loop
     goes on; the ledger counts them."""
     state = [twin_of(leaf) for leaf in state]
@@ -286,7 +288,7 @@ def run_untraced(steps: Steps, state: list[Any], n: int | None, goes_on: Callabl
 
 
 def run_forward_mode(
-    steps: Steps, leaves: list[Any], xs: list[Any] | None, n: int | None, goes_on: Callable[[int, list[Any]], bool],
+    steps: LoopSteps, leaves: list[Any], xs: list[Any] | None, n: int | None, goes_on: Callable[[int, list[Any]], bool],
 ) -> list[Any]:  # fmt: skip
     """Run the loop on handles of a forward trace: nothing of a step is held once the next has run."""
     tape = steps.enclosing

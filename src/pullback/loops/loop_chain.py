@@ -13,7 +13,7 @@ from pullback.loop_steps.held_steps import Snapshot, StagedStep, StepTape, booki
 from pullback.loop_steps.proved_pass import pays, proved_pass_of
 from pullback.loop_steps.record_and_reverse import record_and_reverse_of
 from pullback.loop_steps.replay_check import Verifier
-from pullback.loop_steps.rerun import Steps, writable
+from pullback.loop_steps.rerun import LoopSteps, writable
 from pullback.loop_steps.reverse_pass import pull_back
 from pullback.loop_steps.straight_steps import back, keep, straight
 from pullback.memory.executor import carry_out_known, carry_out_one, run_forward, run_reverse
@@ -35,7 +35,7 @@ from pullback.scheduling.tapes_for_states import TapeSizes
 class LoopChain(Storing):
     """Carries out what a schedule says about the steps of a loop. ``state`` is the live state in WORK."""
 
-    steps: Steps
+    steps: LoopSteps
     verifier: Verifier
     randomness: Randomness
     state: list[Any]

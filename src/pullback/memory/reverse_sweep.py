@@ -17,7 +17,7 @@ from pullback.recording.handles import Handle
 from pullback.recording.recorder import called_at, form_of
 from pullback.recording.regions import winners
 from pullback.recording.tape import Tape
-from pullback.recording.traps import TRAPPED, Watched
+from pullback.recording.traps import TRAPPED, WatchedPulls
 from pullback.rules.forms import FORMS, PULLS, TOGETHER, is_collective
 from pullback.rules.nan_masking import MASKED_PULLS
 from pullback.words.errors import PullbackError, say_where
@@ -109,8 +109,8 @@ def _sweep_one(tape: Tape, start: int, stop: int, one: Sweep, *, free: bool) -> 
     cts, collective = one.cts, tape.collective
     pulls: Any = MASKED_PULLS if one.masks or tape.masks else PULLS
     if TRAPPED.get():
-        pulls = Watched(tape, one, pulls)
-    one.consumes = free and type(pulls) is not Watched
+        pulls = WatchedPulls(tape, one, pulls)
+    one.consumes = free and type(pulls) is not WatchedPulls
     i = stop
     try:
         with quiet():
@@ -128,7 +128,7 @@ def _sweep_one(tape: Tape, start: int, stop: int, one: Sweep, *, free: bool) -> 
                     release_records(records[i : i + 1])
                 if free:
                     records[i] = None
-        if type(pulls) is Watched:
+        if type(pulls) is WatchedPulls:
             pulls.ends(start, cts)
     except Exception as error:
         if records[i] is not None:

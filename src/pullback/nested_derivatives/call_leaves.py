@@ -53,7 +53,7 @@ def filled(f: FunctionType, n_args: int, parts: Sequence[int], leaves: Sequence[
 
 
 @frozen
-class Kind:
+class LeafKind:
     """What a leaf of a later call is compared with."""
 
     what: str
@@ -63,7 +63,7 @@ class Kind:
     shape: tuple[int, ...] = ()
     dtype: Any = None
     strides: tuple[int, ...] = ()
-    tangent: "Kind | None" = None
+    tangent: "LeafKind | None" = None
     """The kind of the tangent of an active leaf of a forward trace."""
 
     def admits(self, value: Any) -> bool:
@@ -75,7 +75,7 @@ class Kind:
         )
 
 
-def kind_of_leaf(leaf: Any, around: Tape | None, *, argument: bool) -> Kind | None:
+def kind_of_leaf(leaf: Any, around: Tape | None, *, argument: bool) -> LeafKind | None:
     """The kind of a leaf; None where such a call is left to the ordinary way."""
     if isinstance(leaf, Handle):
         if not _is_active(leaf, around):
@@ -86,12 +86,12 @@ def kind_of_leaf(leaf: Any, around: Tape | None, *, argument: bool) -> Kind | No
         tangent: Any = leaf._id
         of_tangent = _plain_kind(tangent.value, STILL)
         alike = of_tangent is not None and of_tangent.shape == kind.shape and of_tangent.type is type(value)
-        return Kind(ACTIVE, kind.type, None, kind.shape, kind.dtype, kind.strides, of_tangent) if alike else None
+        return LeafKind(ACTIVE, kind.type, None, kind.shape, kind.dtype, kind.strides, of_tangent) if alike else None
     kind = _plain_kind(leaf, STILL)
     if kind is not None or argument:
         return kind
     fixed = type(leaf) in _FIXED or callable(leaf)
-    return Kind(FIXED, type(leaf), leaf) if fixed else None
+    return LeafKind(FIXED, type(leaf), leaf) if fixed else None
 
 
 def _is_active(leaf: Any, around: Tape | None) -> bool:
@@ -100,15 +100,15 @@ def _is_active(leaf: Any, around: Tape | None) -> bool:
     return not (type(leaf) is around.kinds.view and is_stale(leaf))
 
 
-def _plain_kind(value: Any, what: str) -> Kind | None:
+def _plain_kind(value: Any, what: str) -> LeafKind | None:
     if type(value) in _NUMBERS:
-        return Kind(what, type(value))
+        return LeafKind(what, type(value))
     if type(value) is np.ndarray and value.dtype.char in "fd" and value.dtype.isnative and value.nbytes <= MOST_BYTES:
-        return Kind(what, np.ndarray, None, value.shape, value.dtype, value.strides)
+        return LeafKind(what, np.ndarray, None, value.shape, value.dtype, value.strides)
     return None
 
 
-def fits(kinds: Sequence[Kind], leaves: Sequence[Any], around: Tape | None) -> bool:
+def fits(kinds: Sequence[LeafKind], leaves: Sequence[Any], around: Tape | None) -> bool:
     """Whether the leaves of a call are of these kinds; the active ones are different values."""
     if len(kinds) != len(leaves):
         return False
@@ -130,7 +130,7 @@ def fits(kinds: Sequence[Kind], leaves: Sequence[Any], around: Tape | None) -> b
     return True
 
 
-def kinds_of_call(leaves: Sequence[Any], n_args: int, around: Tape | None) -> list[Kind] | None:
+def kinds_of_call(leaves: Sequence[Any], n_args: int, around: Tape | None) -> list[LeafKind] | None:
     """The kinds of all leaves; None where such a call is left to the ordinary way."""
     kinds = []
     for k, leaf in enumerate(leaves):

@@ -18,7 +18,7 @@ from attrs import define, field
 from pullback.bodies.same_again import Reads, reads_of
 from pullback.memory.in_force import Tracing, next_level
 from pullback.memory.reverse_sweep import Sweep, sweep
-from pullback.nested_derivatives.call_leaves import ACTIVE, STILL, Kind, filled
+from pullback.nested_derivatives.call_leaves import ACTIVE, STILL, LeafKind, filled
 from pullback.recording.copies import faithful
 from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value
@@ -50,7 +50,7 @@ class Called:
     """The globals of the function."""
     parts: tuple[int, ...]
     """How many leaves each cell has, as ``call_leaves.leaves_of`` says."""
-    kinds: list[Kind]
+    kinds: list[LeafKind]
     reads: Reads
     way: str
     """What becomes of its values: they are recorded, pushed with their tangents, or plain."""
@@ -71,8 +71,8 @@ class Called:
 
 
 def made(
-    derivative: Derivative, f: FunctionType, n_args: int, parts: tuple[int, ...], leaves: list[Any], kinds: list[Kind],
-    around: Any,
+    derivative: Derivative, f: FunctionType, n_args: int, parts: tuple[int, ...], leaves: list[Any],
+    kinds: list[LeafKind], around: Any,
 ) -> Called:  # fmt: skip
     """The stage for such a call; raises where there is none."""
     places = {what: [k for k, kind in enumerate(kinds) if kind.what is what] for what in (ACTIVE, STILL)}

@@ -38,7 +38,7 @@ Sizes = list[list[int]]
 
 
 @frozen
-class Plan:
+class Splits:
     """Where to split ``n`` steps."""
 
     n: int
@@ -77,7 +77,7 @@ class Plan:
         return n - min(right, n - 1)
 
 
-def forward_steps(found: Plan, n: int | None = None, held: int = 0) -> int:
+def forward_steps(found: Splits, n: int | None = None, held: int = 0) -> int:
     """What a plan runs, recorded steps included; or for ``n`` of its steps while other snapshots are ``held``.
 
     >>> forward_steps(plan(10, 100, 100, 400))
@@ -115,7 +115,7 @@ def _from_one(n: int, leaf: int, last: int) -> int:
 
 
 @lru_cache(maxsize=8)
-def plan(n: int, state_bytes: int, tape_bytes: int, storage: int, *, start_held: bool = False) -> Plan:
+def plan(n: int, state_bytes: int, tape_bytes: int, storage: int, *, start_held: bool = False) -> Splits:
     """The splits for ``n`` steps: the optimum, or at most ceil(state_bytes / tape_bytes) - 1 forward steps more (1
     where the tape is larger and no whole number of states). ``start_held``: the snapshot of x_0 takes nothing.
 
@@ -124,10 +124,10 @@ def plan(n: int, state_bytes: int, tape_bytes: int, storage: int, *, start_held:
     """
     leaves = _leaves(n, state_bytes, tape_bytes, storage, int(start_held))
     below, above = _around(n, leaves)
-    found = Plan(n, leaves, below, above, np.zeros(0))
+    found = Splits(n, leaves, below, above, np.zeros(0))
     cells = (n + 1) * len(leaves)
     if not found.exact and found.feasible and cells <= _EXACT_CELLS and cells * n <= _EXACT_WORK:
-        return Plan(n, leaves, below, above, _table(n, leaves))
+        return Splits(n, leaves, below, above, _table(n, leaves))
     return found
 
 

@@ -17,7 +17,7 @@ from itertools import accumulate
 from attrs import field, frozen
 
 from pullback.optimal_schedules.online import Rule, greedy_by
-from pullback.optimal_schedules.unified import Plan, plan
+from pullback.optimal_schedules.unified import Splits, plan
 
 _NEARLY = 5
 """A tape that is larger than a state by no more than one in so many counts as equal."""
@@ -71,7 +71,7 @@ class Units:
         """The most steps that can be recorded at once beside them."""
         return self.room(held) // self.tape + 1
 
-    def plan(self, n: int, held: int) -> Plan:
+    def plan(self, n: int, held: int) -> Splits:
         """How to reverse ``n`` steps from a state that is loaded, beside so many snapshots."""
         least = 0 if held < self.free else self.state  # steps may have turned out larger than there is room for
         return plan(n, self.state, self.tape, max(least, self.room(held)), start_held=held < self.free)

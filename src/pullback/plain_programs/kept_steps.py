@@ -40,7 +40,7 @@ KEPT: Final = new_form(_kept_form)
 
 
 @define(eq=False)
-class Contents:
+class KeptContents:
     """What a kept record holds: the keys of its values, and the digests of what the pullbacks would have read
     besides."""
 
@@ -143,7 +143,7 @@ class KeptSteps(PlainChain):
         parts: tuple[dict[Any, Any], ...] = ({}, {}, {})
         for key, value in kept.items():
             parts[2 if type(key) is tuple else 1 if key < start else 0][key] = value
-        contents = Contents(tuple(map(tuple, parts)), digests)
+        contents = KeptContents(tuple(map(tuple, parts)), digests)
         site = next((recipe.skeleton[-1] for recipe in self.recipes.patterns[step].recipes if recipe is not None), -1)
         records[free] = (KEPT.opcode, *(tuple(part.values()) for part in parts), contents, site)
         far = [value for value in kept.values() if type(value) is Far]

@@ -13,7 +13,7 @@ from pullback.policies.budget import Budget
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.profiling.plan_forecast import Plan, measured
-from pullback.profiling.profile_measurements import Program, Run, make_program, plain_seconds, run_once
+from pullback.profiling.profile_measurements import MeasuredProgram, MeasuredRun, make_program, plain_seconds, run_once
 from pullback.profiling.seconds import Forecaster
 from pullback.transforms.argnums import name_of
 from pullback.watching.parts import Tell, telling
@@ -114,7 +114,7 @@ def pareto(
 class _Work:
     """The plans and the runs of one curve."""
 
-    program: Program
+    program: MeasuredProgram
     repeat: int
     tell: Tell
     refuses: bool
@@ -133,7 +133,7 @@ class _Work:
                 self._refused(error)
         points, left = [], sum(plan.seconds or 0.0 for plan in plans) * self.repeat
         for k, plan in enumerate(plans):
-            runs: list[Run] = []
+            runs: list[MeasuredRun] = []
             try:
                 for number in range(self.repeat):
                     done = total - self.repeat * (len(plans) - k) + number
@@ -169,7 +169,7 @@ def _chosen(corners: tuple[Plan, ...]) -> list[int]:
     return sorted({min(budgets, key=lambda each: abs(each - budgets[0] * factor**k)) for k in range(N_BUDGETS)})
 
 
-def _ladder(program: Program) -> list[int]:
+def _ladder(program: MeasuredProgram) -> list[int]:
     """Budgets from the least bytes that a budget may be, without running very many steps, to those of save-all, by
     equal factors."""
     f, args = program.call, program.active

@@ -5,7 +5,7 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
-from pullback.optimal_schedules.unified import Plan, forward_steps, plan
+from pullback.optimal_schedules.unified import Splits, forward_steps, plan
 from pullback.optimal_schedules.unknown_length import Units
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.by_leaves import Growing, by_leaves, rest
@@ -149,12 +149,12 @@ class Budget(MemoryPolicy):
             return None
         return forward_steps(self.splits(GUESSED if n is None else n, state_bytes, tape_bytes))
 
-    def splits(self, n: int, state_bytes: int, tape_bytes: int) -> Plan:
+    def splits(self, n: int, state_bytes: int, tape_bytes: int) -> Splits:
         """Where ``n`` steps are parted."""
         storage = max(0, self.max_bytes - self.reserved - tape_bytes - self._spared(n, state_bytes, tape_bytes))
         return plan(n, state_bytes, tape_bytes, storage, start_held=self.start_held)
 
-    def rest(self, n: int, first: int, snapshots: Sequence[int], splits: Plan, *, in_work: bool) -> Schedule:
+    def rest(self, n: int, first: int, snapshots: Sequence[int], splits: Splits, *, in_work: bool) -> Schedule:
         """What follows EndForward where these snapshots and the tapes from ``first`` on are held, the newest
         ``in_work`` or stored as well."""
         return Schedule(rest(n, first, [*snapshots], splits, in_work=in_work), n, policy=self)

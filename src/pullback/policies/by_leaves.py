@@ -6,13 +6,13 @@ from collections.abc import Generator, Iterator
 from attrs import define, field
 
 from pullback.optimal_schedules.online import Rule
-from pullback.optimal_schedules.unified import Plan
+from pullback.optimal_schedules.unified import Splits
 from pullback.optimal_schedules.unknown_length import Units
 from pullback.scheduling.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 from pullback.scheduling.tapes_first import Tapes
 
 
-def by_leaves(n: int, splits: Plan, *, lends: bool) -> Iterator[Action]:
+def by_leaves(n: int, splits: Splits, *, lends: bool) -> Iterator[Action]:
     """Sweep, record the last leaf whole, and so on from the newest snapshot. One that ``lends`` has a snapshot of the
     initial state, too, where all tapes are held: others may need their bytes."""
     snapshots: list[int] = []
@@ -27,7 +27,7 @@ def by_leaves(n: int, splits: Plan, *, lends: bool) -> Iterator[Action]:
     yield from rest(n, first, snapshots, splits)
 
 
-def rest(n: int, first: int, snapshots: list[int], splits: Plan, *, in_work: bool = True) -> Iterator[Action]:
+def rest(n: int, first: int, snapshots: list[int], splits: Splits, *, in_work: bool = True) -> Iterator[Action]:
     """What follows EndForward: the steps from ``first`` on have tapes, those before it come from the snapshots. The
     newest tape is ``in_work``, or stored as the others are."""
     if not in_work:
@@ -43,7 +43,7 @@ def rest(n: int, first: int, snapshots: list[int], splits: Plan, *, in_work: boo
     yield EndReverse()
 
 
-def _leaf(start: int, stop: int, snapshots: list[int], splits: Plan, *, stored: bool) -> Generator[Action, None, int]:
+def _leaf(start: int, stop: int, snapshots: list[int], splits: Splits, *, stored: bool) -> Generator[Action, None, int]:
     """Advance from ``start`` until the steps up to ``stop`` can be recorded whole, and record them: the first of
     them."""
     while stop - start > splits.leaves[len(snapshots)]:
@@ -59,7 +59,7 @@ def _leaf(start: int, stop: int, snapshots: list[int], splits: Plan, *, stored: 
     return start
 
 
-def _back(begin: int, stop: int, first: int, snapshots: list[int], splits: Plan) -> Iterator[Action]:
+def _back(begin: int, stop: int, first: int, snapshots: list[int], splits: Splits) -> Iterator[Action]:
     """Steps stop-1 .. ``begin``: those whose tapes are held, and the others from the snapshots, the newest first."""
     while stop > begin:
         yield from Tapes(first, max(first, stop - 1)).reverse(stop)

@@ -43,7 +43,7 @@ RSS_INTERVAL = 0.005
 
 
 @frozen(eq=False)
-class Program:
+class MeasuredProgram:
     """``f(*args, **kwargs)``, differentiated with respect to the arguments at ``argnums``; the others stay as they
     are."""
 
@@ -62,7 +62,7 @@ class Program:
         return function_of_chosen(self.f, self.args, self.kwargs, self.argnums)(*active)
 
     @property
-    def as_far_as_it_goes(self) -> "Program":
+    def as_far_as_it_goes(self) -> "MeasuredProgram":
         """The program, but where ``f`` fails it ends, and gives 0."""
 
         @wraps(self.f)
@@ -90,14 +90,15 @@ class Program:
 
 def make_program(
     f: Callable[..., Any], args: tuple[Any, ...], argnums: int | tuple[int, ...], kwargs: dict[str, Any] | None = None
-) -> Program:
-    """The :class:`Program`; negative ``argnums`` count from the end. Raises ``StructureError`` for an argument that
-    is not there, and for one named twice."""
-    return Program(f, args, positions((argnums,) if isinstance(argnums, int) else argnums, args, f), kwargs or {})
+) -> MeasuredProgram:
+    """The program; negative ``argnums`` count from the end. Raises ``StructureError`` for an argument that is not
+    there, and for one named twice."""
+    numbers = positions((argnums,) if isinstance(argnums, int) else argnums, args, f)
+    return MeasuredProgram(f, args, numbers, kwargs or {})
 
 
 @frozen(eq=False)
-class Run:
+class MeasuredRun:
     """One gradient under a policy, the report of its pull, and the seconds of forward and reverse: what the clock on
     the wall says, and what the processor has worked for this process."""
 
@@ -109,7 +110,7 @@ class Run:
     """The part of ``elapsed_seconds`` before the pull."""
 
 
-def run_once(program: Program, policy: MemoryPolicy) -> Run:
+def run_once(program: MeasuredProgram, policy: MemoryPolicy) -> MeasuredRun:
     """Forward and reverse under ``policy``. The seed is 1 for a scalar output, normal numbers of a fixed generator
     otherwise."""
     worked, began = time.process_time(), time.perf_counter()
@@ -118,7 +119,7 @@ def run_once(program: Program, policy: MemoryPolicy) -> Run:
     try:
         gradient = pull(seed_of(out))
         elapsed, worked = time.perf_counter() - began, time.process_time() - worked
-        return Run(gradient, pull.report, elapsed, worked, turned - began)
+        return MeasuredRun(gradient, pull.report, elapsed, worked, turned - began)
     finally:
         pull.close()
 
@@ -131,7 +132,7 @@ def seed_of(out: Any) -> Any:
     return random_cotangents(np.random.default_rng(0), out)
 
 
-def plain_seconds(program: Program) -> tuple[float, float]:
+def plain_seconds(program: MeasuredProgram) -> tuple[float, float]:
     """Seconds of one run on plain arrays, by the clock and by the processor."""
     worked, began = time.process_time(), time.perf_counter()
     program.f(*program.args, **program.kwargs)
@@ -142,7 +143,7 @@ def plain_seconds(program: Program) -> tuple[float, float]:
 
 
 @frozen(repr=False)
-class Watched(Wrapping):
+class NotedPolicy(Wrapping):
     """The policy itself, with a note of every schedule that it was asked for, by length and sizes."""
 
     schedules: dict[Any, Any] = Factory(dict)
@@ -158,7 +159,7 @@ def chain_figures(policy: MemoryPolicy) -> tuple[int, int | None]:
     """``(most snapshots held at once, steps)`` of the longest loop that a watched policy governed; (0, None) without
     a loop."""
     snapshots, longest = 0, None
-    if not isinstance(policy, Watched):
+    if not isinstance(policy, NotedPolicy):
         return snapshots, longest
     for (n, state_bytes, tape_bytes), schedule in policy.schedules.items():
         # A loop of unknown length has told its schedule where it ended.
@@ -176,7 +177,7 @@ def chain_figures(policy: MemoryPolicy) -> tuple[int, int | None]:
 # ----------------------------------------------------------------------------------------------- is the gradient right?
 
 
-def taylor_rate(program: Program, gradient: tuple[Any, ...]) -> float:
+def taylor_rate(program: MeasuredProgram, gradient: tuple[Any, ...]) -> float:
     """The rate of the Taylor test along a random direction: 2 for a right gradient, 1 for a wrong one. For scalar
     outputs."""
     return taylor_test(lambda active: program.call(*active), program.active, gradient=gradient).rate
@@ -203,7 +204,7 @@ class DotProduct:
         return max(errors)
 
 
-def directional(program: Program) -> DotProduct:
+def directional(program: MeasuredProgram) -> DotProduct:
     """J v for random v of the size of the arguments: by the complex step where the program takes complex numbers, else
     by differences.
 
@@ -278,7 +279,7 @@ def has_memory_profiler() -> bool:
     return find_spec("memory_profiler") is not None
 
 
-def why_not_sent(program: Program, policies: Sequence[MemoryPolicy]) -> str:
+def why_not_sent(program: MeasuredProgram, policies: Sequence[MemoryPolicy]) -> str:
     """Why a program cannot be measured in a process of its own, and the remedy; empty where it can."""
     if not has_memory_profiler():
         return "memory-profiler reads it, which is missing: install pullback[demo]"
@@ -292,7 +293,7 @@ def why_not_sent(program: Program, policies: Sequence[MemoryPolicy]) -> str:
     return ""
 
 
-def peak_rss(program: Program, policy: MemoryPolicy) -> int:
+def peak_rss(program: MeasuredProgram, policy: MemoryPolicy) -> int:
     """Most bytes resident while a process of its own computes the gradient once; interpreter, libraries and arguments
     included.
 

@@ -20,9 +20,9 @@ from pullback.policies.save_all import SaveAll
 from pullback.profiling.profile_block import Watch
 from pullback.profiling.profile_measurements import (
     DotProduct,
-    Program,
-    Run,
-    Watched,
+    MeasuredProgram,
+    MeasuredRun,
+    NotedPolicy,
     chain_figures,
     directional,
     make_program,
@@ -165,7 +165,7 @@ def profile(
             raise
 
 
-def _until_it_failed(program: Program, policy: MemoryPolicy) -> str:
+def _until_it_failed(program: MeasuredProgram, policy: MemoryPolicy) -> str:
     """What a function held until it failed, and by which line most."""
     until = timeline_of(program, policy, whole=False)
     most = next(iter(holding_lines(program.as_far_as_it_goes, policy)), None)
@@ -174,7 +174,7 @@ def _until_it_failed(program: Program, policy: MemoryPolicy) -> str:
 
 
 def _profiled(
-    program: Program,
+    program: MeasuredProgram,
     policies: tuple[MemoryPolicy, ...],
     tell: Tell,
     *,
@@ -211,7 +211,7 @@ def _profiled(
 class _Session:
     """One profile under way: what its rows share."""
 
-    program: Program
+    program: MeasuredProgram
     parts: "_Parts"
     repeat: int = field(kw_only=True)
     taylor: bool = field(kw_only=True)
@@ -220,7 +220,7 @@ class _Session:
     timeline: bool = field(kw_only=True)
     plain: list[tuple[float, float]] = field(factory=list, init=False)
     """Seconds of plain forward runs, one before each gradient, so that a busy machine slows both alike."""
-    reference: Run | None = field(default=None, init=False)
+    reference: MeasuredRun | None = field(default=None, init=False)
     """The first run of the first policy."""
     refused: list[tuple[str, str]] = field(factory=list, init=False)
     """Policies without a row, each with why."""
@@ -254,7 +254,7 @@ class _Session:
         name = f"without {line}" if line else repr(policy)
         self.parts.begin(f"{name}: forecast")
         forecast, predicted_seconds, again = self.forecaster.forecast(policy)
-        observed = policy if isinstance(policy, SaveAll) else Watched(policy)  # save-all holds no snapshot
+        observed = policy if isinstance(policy, SaveAll) else NotedPolicy(policy)  # save-all holds no snapshot
         runs, same = self._runs(observed, name)
         run, fastest = runs[-1], min(runs, key=lambda each: each.elapsed_seconds)
         self.parts.begin(f"{name}: seconds by phase")
@@ -291,7 +291,7 @@ class _Session:
             without_line=line,
         )
 
-    def _runs(self, policy: MemoryPolicy, name: str) -> tuple[list[Run], bool]:
+    def _runs(self, policy: MemoryPolicy, name: str) -> tuple[list[MeasuredRun], bool]:
         """The runs, and whether all have the bits of the reference."""
         runs = []
         for k in range(self.repeat):
@@ -302,11 +302,11 @@ class _Session:
         self.reference = reference = self.reference or runs[0]
         return runs, all(same_bits(*(flatten(each.gradient)[0] for each in (run, reference))) for run in runs)
 
-    def _run(self, policy: MemoryPolicy) -> Run:
+    def _run(self, policy: MemoryPolicy) -> MeasuredRun:
         self.plain.append(plain_seconds(self.program))
         return run_once(self.program, policy)
 
-    def _rate(self, run: Run, name: str, *, same: bool) -> float:
+    def _rate(self, run: MeasuredRun, name: str, *, same: bool) -> float:
         self.parts.begin(f"{name}: Taylor test")
         if not same:
             return taylor_rate(self.program, run.gradient)
@@ -362,7 +362,7 @@ def line_of(policy: MemoryPolicy) -> str:
     return rules[0].what.line if rules and isinstance(rules[0].what, MadeAt) else ""
 
 
-def lines_that_make(program: Program, n: int) -> list[str]:
+def lines_that_make(program: MeasuredProgram, n: int) -> list[str]:
     """The ``n`` lines that make most of what save-all holds, and more than a hundredth of it."""
     if not n:
         return []
@@ -371,7 +371,7 @@ def lines_that_make(program: Program, n: int) -> list[str]:
     return [group.key for group in groups if not group.key.startswith("(")][:n]
 
 
-def holding_lines(program: Program, policy: MemoryPolicy) -> tuple[tuple[str, int], ...]:
+def holding_lines(program: MeasuredProgram, policy: MemoryPolicy) -> tuple[tuple[str, int], ...]:
     """The lines that hold something under a policy, and their bytes, most first; at the end what no line holds: the
     memory of the arguments, too, which is the caller's. Nothing where the function fails this time."""
     sums: dict[str, int] = {}

@@ -20,7 +20,7 @@ from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.policies.tiered import Tiered
 from pullback.profiling.plan_forecast import Plan, Trial, forecast_of
-from pullback.profiling.profile_measurements import Program, seed_of
+from pullback.profiling.profile_measurements import MeasuredProgram, seed_of
 from pullback.transforms.reverse import vjp
 from pullback.watching.phases import FORWARD, RECOMPUTE, REVERSE, PhaseLedger, Spent, in_phases
 from pullback.words.specs import carries_derivative
@@ -115,7 +115,7 @@ class Phases:
 class Forecaster:
     """Forecasts of one program under several policies: the steps of its loops are timed once."""
 
-    program: Program
+    program: MeasuredProgram
     steps: list[StepSeconds] = Factory(list)
     outside: float = np.inf
     """Seconds of one run outside of loops, the least that was seen: the first run of a process meets cold caches."""
@@ -150,7 +150,7 @@ class Forecaster:
         return total
 
 
-def phases_of(program: Program, policy: MemoryPolicy, again: Counter[str]) -> Phases:
+def phases_of(program: MeasuredProgram, policy: MemoryPolicy, again: Counter[str]) -> Phases:
     """One more gradient, in which steps are recorded and reversed each for themselves, timed by phase; ``again`` is
     what its loop functions execute again."""
     with in_phases() as ledger:
@@ -169,7 +169,7 @@ def _phases(ledger: PhaseLedger, again: Counter[str]) -> Phases:
     return Phases(spent[FORWARD], spent[RECOMPUTE], spent[REVERSE], operations)
 
 
-def timeline_of(program: Program, policy: MemoryPolicy, *, whole: bool = True) -> Timeline:
+def timeline_of(program: MeasuredProgram, policy: MemoryPolicy, *, whole: bool = True) -> Timeline:
     """What is held when, in a gradient of its own; not ``whole``, up to where the function fails."""
     with timed() as ledger:
         try:

@@ -30,7 +30,7 @@ class Reads(Protocol):
         """A record reads a value."""
 
 
-class Told(NamedTuple):
+class ToldRecipe(NamedTuple):
     """A recipe, as a record is compared with it."""
 
     opcode: int
@@ -56,13 +56,13 @@ class FollowedRecipes(StepRecipes):
 
     tape: Tape = field(kw_only=True)
     reads: Reads = field(kw_only=True)
-    told: Sequence[Told | None] = NOTHING
+    told: Sequence[ToldRecipe | None] = NOTHING
     """What the records of the step under way are compared with; None behind the last. Then nothing is ``open``."""
     at: int = 0
     """How many of them have come."""
     differ: list[tuple[int, Any]] = field(factory=list)
     """The plain operands that are not those of the pattern: place and value."""
-    tables: dict[Pattern, tuple[Sequence[Told | None], int] | None] = field(factory=dict)
+    tables: dict[Pattern, tuple[Sequence[ToldRecipe | None], int] | None] = field(factory=dict)
     """The table of each pattern that came twice in a row, with the lowest id that counts from the step."""
 
     def follow(self) -> None:
@@ -148,9 +148,9 @@ class FollowedRecipes(StepRecipes):
         return StepRecipes.recipes_of(self, step)
 
 
-def _table(pattern: Pattern) -> tuple[Sequence[Told | None], int] | None:
+def _table(pattern: Pattern) -> tuple[Sequence[ToldRecipe | None], int] | None:
     """What the records of a step are compared with; None where something in it cannot be."""
-    table: list[Told | None] = []
+    table: list[ToldRecipe | None] = []
     lowest = 0
     for recipe in pattern.recipes:
         if recipe is None or recipe.rest is None:
@@ -181,7 +181,7 @@ def _table(pattern: Pattern) -> tuple[Sequence[Told | None], int] | None:
             else:
                 before.append((place, argument + AROUND, True, k if read else -1))
         site = recipe.skeleton[-1] if recipe.short else None
-        table.append(Told(opcode, site, tuple(own), tuple(before), tuple(plain), recipe))
+        table.append(ToldRecipe(opcode, site, tuple(own), tuple(before), tuple(plain), recipe))
     return (*table, None), lowest
 
 

@@ -12,7 +12,7 @@ from pullback.inspect.saved_values import saved
 from pullback.planning.measured_curves import pareto
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.profiling.profile_measurements import Program, Watched, make_program
+from pullback.profiling.profile_measurements import MeasuredProgram, NotedPolicy, make_program
 from pullback.profiling.profile_runs import DEFAULT_POLICIES, profile
 from pullback.profiling.profile_table import Profile
 from pullback.profiling.seconds import timeline_of
@@ -113,7 +113,7 @@ def contents_of(
     return found, measured, errors[0] if errors else None
 
 
-def _add_saved(found: Contents, program: Program, policy: MemoryPolicy) -> None:
+def _add_saved(found: Contents, program: MeasuredProgram, policy: MemoryPolicy) -> None:
     """The table of saved values, and the source with their bytes."""
     table = saved(program.named, *program.active, policy=policy)
     found.parts["saved"], found.parts["sources"] = _saved(table, repr(policy)), source_lines(table)
@@ -147,17 +147,17 @@ def _argument_text(value: Any) -> str:
         return type(value).__name__
 
 
-def _timeline(program: Program, policy: MemoryPolicy, *, whole: bool = True) -> dict[str, Any]:
+def _timeline(program: MeasuredProgram, policy: MemoryPolicy, *, whole: bool = True) -> dict[str, Any]:
     """What was held when, in a run of its own, and the schedule of the longest loop; not ``whole``, up to where the
     function fails."""
-    observed = policy if isinstance(policy, SaveAll) else Watched(policy)
+    observed = policy if isinstance(policy, SaveAll) else NotedPolicy(policy)
     line = timeline_of(program, observed, whole=whole)
     return {"policy": repr(policy), "peak": str(line), "picture": _picture(observed), **line.to_dict()}
 
 
 def _picture(policy: MemoryPolicy) -> str:
     """The picture of the schedule of the longest loop; a sentence where there is none, or where it is too large."""
-    if not isinstance(policy, Watched) or not policy.schedules:
+    if not isinstance(policy, NotedPolicy) or not policy.schedules:
         return "Every step is recorded, and reversed in turn: there is no schedule to draw."
     (_, state_bytes, tape_bytes), schedule = max(policy.schedules.items(), key=lambda pair: pair[1].n or 0)
     try:

@@ -22,7 +22,7 @@ from pullback.words.errors import ResumeError
 
 
 @define(eq=False)
-class Watched:
+class WatchedSchedule:
     """A schedule that tells the journal of safe points between its actions."""
 
     actions: Any
@@ -30,7 +30,7 @@ class Watched:
     n_taken: int = 0
     last: Any = None
 
-    def __iter__(self) -> "Watched":
+    def __iter__(self) -> "WatchedSchedule":
         return self
 
     def __next__(self) -> Any:
@@ -96,7 +96,7 @@ class LoopJournal:
             record.besides = told["besides"]
         record.machine = Machine(record.n)
         if "reversed" not in told:
-            record.schedule = Watched(record.scheduled(record.n), self)
+            record.schedule = WatchedSchedule(record.scheduled(record.n), self)
         told |= {"captured": captured, "besides": record.besides}
         if told["position"] is not None or "reversed" in told:
             chain.drop_probe()  # step 0 ran to tell what the loop captures; the schedule comes to another

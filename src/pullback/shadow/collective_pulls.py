@@ -27,7 +27,7 @@ class UnlikeError(Exception):
 
 
 @define(eq=False)
-class Trial:
+class ComparedPull:
     """Functions that pull the same back are compared: of each what it hands to such pulls."""
 
     first: list[Any] | None = field(default=None, init=False)

@@ -35,7 +35,7 @@ FANCY: Final = "a read by arrays"
 
 
 @frozen(eq=False)
-class Known:
+class KnownStep:
     """A list of operations that a step may turn out to be, with what the operators compare with."""
 
     operations: list[Operation]

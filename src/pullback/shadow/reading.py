@@ -12,7 +12,7 @@ from pullback.recording.copies import faithful
 from pullback.recording.handles import freeze
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import CAPTURE, READ, Operation
-from pullback.shadow.quick_operators import EAGER, UNBOUND, Known
+from pullback.shadow.quick_operators import EAGER, UNBOUND, KnownStep
 from pullback.shadow.valueless import Following
 from pullback.words.ordered_calls import UNDER_WAY, fed
 from pullback.words.undocumented import quiet
@@ -32,7 +32,7 @@ class Parts(Protocol):
 class Reading(Following):
     """How far a step is computed whose values are read while it is under way."""
 
-    computes: Callable[[Known], Parts] | None = field(default=None, init=False)
+    computes: Callable[[KnownStep], Parts] | None = field(default=None, init=False)
     """Begins to compute a step that does what a list says; None where nobody can."""
     parts: Parts | None = field(default=None, init=False)
     """The parts of the list that is followed."""
@@ -43,7 +43,7 @@ class Reading(Following):
     logged: list[Any] = field(factory=list, init=False)
     """What calls that have an effect have given, copied: they are made at the moment at which they come, and once."""
 
-    def begins_to_read(self, computes: Callable[[Known], Parts] | None) -> None:
+    def begins_to_read(self, computes: Callable[[KnownStep], Parts] | None) -> None:
         """A step begins."""
         self.computes, self.parts, self.n_read, self.read, self.logged = computes, None, 0, [], []
 
@@ -139,7 +139,7 @@ class Reading(Following):
             self.logged.append(faithful(self.eager.current(op.makes[0])._value))
             self.read.append(self.logged[-1])
 
-    def _follow(self, known: Known, entering: Any) -> None:
+    def _follow(self, known: KnownStep, entering: Any) -> None:
         self.parts = None
         super()._follow(known, entering)
 

@@ -40,7 +40,7 @@ from pullback.shadow.operations import (
     operand_of,
     same,
 )
-from pullback.shadow.quick_operators import EAGER, UNBOUND, Known
+from pullback.shadow.quick_operators import EAGER, UNBOUND, KnownStep
 from pullback.shadow.reading import ERROR_STATE, Parts, Reading, is_ordered
 from pullback.shadow.twins import Twins, told
 from pullback.shadow.valueless import CLASSES, ValuelessTracer, ValuelessView
@@ -58,7 +58,7 @@ class ShadowRun(Reading):
     nests: ClassVar[bool] = False
     marks: ClassVar[bool] = False
     eager: Twins
-    known: Sequence[Known] = field(default=(), init=False)
+    known: Sequence[KnownStep] = field(default=(), init=False)
     entering: Sequence[Result | None] = field(default=(), init=False)
     """What kind of leaves enter."""
     inputs: list[Any] = field(factory=list, init=False)
@@ -84,9 +84,9 @@ class ShadowRun(Reading):
 
     def begin(
         self,
-        known: Sequence[Known],
+        known: Sequence[KnownStep],
         entering: Sequence[Result | None],
-        computes: Callable[[Known], Parts] | None = None,
+        computes: Callable[[KnownStep], Parts] | None = None,
     ) -> None:
         """A step begins, which leaves of these kinds enter."""
         self.begins_to_read(computes)

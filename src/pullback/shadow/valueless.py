@@ -16,7 +16,7 @@ from pullback.shadow.operations import ADD, TAKE, WRITE, Number, Result, is_like
 from pullback.shadow.quick_operators import (
     EAGER,
     UNBOUND,
-    Known,
+    KnownStep,
     array_ufunc,
     binary,
     bound_operation,
@@ -185,7 +185,7 @@ class Pool:
     """The handles of a step that is known. They are made once, and serve every run of it, as long as none of them is
     kept by somebody when the step is over."""
 
-    known: Known
+    known: KnownStep
     tape: Tape
     entering: list[Any]
     """The handles of the leaves that enter."""
@@ -280,7 +280,7 @@ class Following:
 
     inlines: ClassVar[bool] = False
     tape: Tape
-    following: Known | None = field(default=None, init=False)
+    following: KnownStep | None = field(default=None, init=False)
     quick: Sequence[Any] = field(default=EAGER, init=False)
     """What the operators compare with, by place (``quick_operation``)."""
     at: int = field(default=0, init=False)
@@ -291,7 +291,7 @@ class Following:
     """The handles that its operations give, by place."""
     pool: Pool | None = field(default=None, init=False)
     """All of its handles."""
-    pools: dict[Known, Pool] = field(factory=dict, init=False)
+    pools: dict[KnownStep, Pool] = field(factory=dict, init=False)
     """The pools of lists that have been followed."""
     written: list[Any] = field(factory=list, init=False)
     """The handles of the pool that stand for another value by now."""
@@ -349,7 +349,7 @@ class Following:
             return pool.made[found[2] - 1]
         return ordinary()
 
-    def _follow(self, known: Known, entering: Sequence[Result | None]) -> None:
+    def _follow(self, known: KnownStep, entering: Sequence[Result | None]) -> None:
         """A list is followed from now on, which leaves of these kinds enter."""
         pool = self.pools.get(known)
         if pool is None:

@@ -16,8 +16,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pullback.memory.in_force import using
 from pullback.shapes_only.hollow_functions import of_function, of_ufunc
-from pullback.shapes_only.hollow_shapes import Made, holds_hollow, is_hollow, nothing_of, refuse
-from pullback.shapes_only.unread_pages import Region, region_of
+from pullback.shapes_only.hollow_shapes import HollowResult, holds_hollow, is_hollow, nothing_of, refuse
+from pullback.shapes_only.unread_pages import Addresses, region_of
 from pullback.words.specs import NEW_ARRAY, buffer_of
 from pullback.words.structures import flatten
 
@@ -195,7 +195,7 @@ def hollow(shape: tuple[int, ...], dtype: Any, *, scalar: bool = False, like: An
     return made
 
 
-_REGIONS: Final[list[Region]] = []
+_REGIONS: Final[list[Addresses]] = []
 
 
 def _region(nbytes: int) -> Any:
@@ -227,11 +227,11 @@ READ: Final = "a value, which was read from a plain array such as np.asarray(pb.
 
 def given(found: Any) -> Any:
     """What a function gives, new arrays in the place of what is known of them."""
-    if isinstance(found, Made):
+    if isinstance(found, HollowResult):
         made = hollow(found.shape, found.dtype, scalar=found.scalar, like=found.like)
         made.mark_blank(found.blank)
         return made
-    if isinstance(found, tuple | list) and any(isinstance(part, Made) for part in found):
+    if isinstance(found, tuple | list) and any(isinstance(part, HollowResult) for part in found):
         return type(found)(map(given, found))
     return found
 

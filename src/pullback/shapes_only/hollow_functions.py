@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from pullback.shapes_only.hollow_rules import BY_VALUE, MOVES, RULES, reduced
-from pullback.shapes_only.hollow_shapes import Made, Shape, is_hollow, nothing_of, refuse
+from pullback.shapes_only.hollow_shapes import HollowResult, Shape, is_hollow, nothing_of, refuse
 from pullback.words.structures import flatten
 
 FOLDS: Final = frozenset((
@@ -49,7 +49,7 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict
         if is_hollow(target):
             target.mark_blank(stays and target.is_blank)
     results = [
-        Made(shape, kind, number, like, stays) if target is None else target
+        HollowResult(shape, kind, number, like, stays) if target is None else target
         for (shape, kind, number), target in zip(made, given, strict=True)
     ]
     return results[0] if len(results) == 1 else tuple(results)
@@ -148,5 +148,5 @@ def _moved(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     except TypeError:
         refuse(f"what numpy.{func.__name__} gives")
     if isinstance(found, list | tuple):
-        return type(found)([Made(part.shape, kind) for part in found])
-    return Made(found.shape, kwargs.get("dtype") or kind)
+        return type(found)([HollowResult(part.shape, kind) for part in found])
+    return HollowResult(found.shape, kwargs.get("dtype") or kind)

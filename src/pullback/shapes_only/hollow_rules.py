@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import evolve
 
-from pullback.shapes_only.hollow_shapes import Made, Shape, is_hollow, refuse
+from pullback.shapes_only.hollow_shapes import HollowResult, Shape, is_hollow, refuse
 from pullback.words.specs import buffer_of
 
 
@@ -22,7 +22,7 @@ def reduced(shape: Shape, axis: Any, *, kept: bool) -> Shape:
 
 def _like(a: Any, *args: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
     shape = np.shape(a) if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
-    return Made(shape, dtype or (args[0] if args and args[0] is not None else a.dtype), like=a)
+    return HollowResult(shape, dtype or (args[0] if args and args[0] is not None else a.dtype), like=a)
 
 
 def _zeros_like(a: Any, *args: Any, **kwargs: Any) -> Any:
@@ -49,7 +49,7 @@ def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None:
         refuse("where an array is true")
     shape = np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y))
-    return Made(shape, np.result_type(_kind_of(x), _kind_of(y)))
+    return HollowResult(shape, np.result_type(_kind_of(x), _kind_of(y)))
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
@@ -68,7 +68,7 @@ def _inner(a: Any, b: Any) -> Any:
 
 
 def _product(shape: Shape, *operands: Any) -> Any:
-    return Made(shape, np.result_type(*map(_kind_of, operands)), scalar=not shape)
+    return HollowResult(shape, np.result_type(*map(_kind_of, operands)), scalar=not shape)
 
 
 def _einsum(*operands: Any, out: Any = None, **_: Any) -> Any:
@@ -85,7 +85,7 @@ def _einsum(*operands: Any, out: Any = None, **_: Any) -> Any:
 
 
 def _same(a: Any, *_: Any, **__: Any) -> Any:
-    return Made(np.shape(a), a.dtype)
+    return HollowResult(np.shape(a), a.dtype)
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -98,7 +98,7 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 
 def _inverse(a: Any) -> Any:
-    return Made(np.shape(a), np.result_type(_kind_of(a), np.float32))
+    return HollowResult(np.shape(a), np.result_type(_kind_of(a), np.float32))
 
 
 def _solve(a: Any, b: Any) -> Any:
@@ -111,7 +111,7 @@ def _determinant(a: Any) -> Any:
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     shape = reduced(np.shape(x), axis, kept=keepdims)
-    return Made(shape, np.empty(0, x.dtype).real.dtype, scalar=not shape)
+    return HollowResult(shape, np.empty(0, x.dtype).real.dtype, scalar=not shape)
 
 
 def _transform(*, forth: int, back: int) -> Callable[..., Any]:
@@ -122,7 +122,7 @@ def _transform(*, forth: int, back: int) -> Callable[..., Any]:
         length = n if n is not None else 2 * (shape[place] - 1) if back else shape[place]
         shape[place] = length // 2 + 1 if forth else length
         kind = np.result_type(a.dtype, np.float32 if back else np.complex64)
-        return Made(tuple(shape), np.empty(0, kind).real.dtype if back else kind)
+        return HollowResult(tuple(shape), np.empty(0, kind).real.dtype if back else kind)
 
     return rule
 

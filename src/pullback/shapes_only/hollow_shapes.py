@@ -14,7 +14,7 @@ NOTHING: Final = np.dtype("V0")
 
 
 @frozen
-class Made:
+class HollowResult:
     """What a function of NumPy would give: a new array. ``like`` is one whose axes lie in memory in the same order;
     ``scalar`` says that it is a number, which is no buffer; ``blank`` that it is zeros."""
 

@@ -24,7 +24,7 @@ _UNRESERVED: Final = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "l
 
 
 @define(eq=False)
-class Region:
+class Addresses:
     """So many bytes of addresses, and nothing behind them until somebody reads or writes there."""
 
     memory: mmap.mmap
@@ -54,11 +54,11 @@ class Region:
             self.memory.madvise(mmap.MADV_DONTNEED)
 
 
-def region_of(nbytes: int) -> Region:
+def region_of(nbytes: int) -> Addresses:
     """A new one. Raises :class:`ShapesOnlyError` where there are not so many addresses."""
     flags = {} if sys.platform == "win32" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _UNRESERVED}
     try:
-        return Region(mmap.mmap(-1, nbytes, **flags))
+        return Addresses(mmap.mmap(-1, nbytes, **flags))
     except (OSError, OverflowError) as error:
         raise ShapesOnlyError(
             f"there are no addresses for an array of {nbytes:,} bytes here ({error}); plan with smaller specs, or "

@@ -23,11 +23,11 @@ class Ravelled(NamedTuple):
     """What :func:`ravel` returns: the vector, and the function that makes the structure of it again."""
 
     vector: Any
-    unravel: "Layout"
+    unravel: "VectorLayout"
 
 
 @frozen
-class Place:
+class LeafPlace:
     """Where one leaf lies in the vector: from ``start`` to ``stop``. ``number`` marks a Python number, which has no
     dtype of its own."""
 
@@ -42,7 +42,7 @@ class Place:
 
 
 @frozen(eq=False, repr=False)
-class Layout:
+class VectorLayout:
     """How a structure lies in a vector: a function from a vector of ``size`` places and ``dtype`` to the structure.
 
     Each leaf is a copy, of its own shape and dtype; a leaf that is a Python number comes back as one. Leaves that carry
@@ -52,7 +52,7 @@ class Layout:
     another length, or a complex one where all leaves are real.
     """
 
-    places: tuple[Place | None, ...]
+    places: tuple[LeafPlace | None, ...]
     size: int
     dtype: Any
     real: bool
@@ -82,7 +82,7 @@ class Layout:
         ]
         return unflatten(self.definition, leaves)
 
-    def _leaf(self, part: Any, place: Place) -> Any:
+    def _leaf(self, part: Any, place: LeafPlace) -> Any:
         dtype = place.spec.dtype
         if self.real and dtype.kind == "c":
             # Not re + 1j * im for plain arrays: an infinite part would make the other one NaN.
@@ -125,7 +125,7 @@ class Layout:
             parts.append(self._part(part, place))
         return np.concatenate(parts) if parts else np.zeros(0, self.dtype)
 
-    def _part(self, leaf: Any, place: Place) -> Any:
+    def _part(self, leaf: Any, place: LeafPlace) -> Any:
         if not self.real or place.spec.dtype.kind != "c":
             return np.reshape(leaf, -1).astype(self.dtype)
         return np.array(leaf, np.complex128).reshape(-1).view(np.float64)
@@ -138,11 +138,11 @@ class Layout:
         )
 
 
-def _layout_again(places: Any, size: int, dtype: Any, real: bool, form: Any, constants: Any) -> Layout:
-    return Layout(places, size, dtype, real, flatten(form)[1], constants)
+def _layout_again(places: Any, size: int, dtype: Any, real: bool, form: Any, constants: Any) -> VectorLayout:
+    return VectorLayout(places, size, dtype, real, flatten(form)[1], constants)
 
 
-def layout_of(tree: Any, *, real: bool) -> Layout:
+def layout_of(tree: Any, *, real: bool) -> VectorLayout:
     """The layout of a structure: its leaves one behind the other, each in C order."""
     leaves, definition = flatten(tree)
     for leaf, label in zip(leaves, paths(tree), strict=True):
@@ -152,7 +152,7 @@ def layout_of(tree: Any, *, real: bool) -> Layout:
     specs = [spec_of(leaf) if carries_derivative(leaf) else None for leaf in leaves]
     dtypes = [spec.dtype for spec in specs if spec is not None]
     dtype = FLOAT64 if real or not dtypes else np.result_type(*dtypes)
-    places: list[Place | None] = []
+    places: list[LeafPlace | None] = []
     stop = 0
     for leaf, label, spec in zip(leaves, paths(tree), specs, strict=True):
         if spec is None:
@@ -162,9 +162,9 @@ def layout_of(tree: Any, *, real: bool) -> Layout:
         number = getattr(leaf, "dtype", None) is None or (
             isinstance(leaf, Handle) and type(leaf._value) in {float, complex}
         )
-        places.append(Place(label, spec, start, stop, number))
+        places.append(LeafPlace(label, spec, start, stop, number))
     constants = tuple(leaf if spec is None else None for leaf, spec in zip(leaves, specs, strict=True))
-    return Layout(tuple(places), stop, dtype, real, definition, constants)
+    return VectorLayout(tuple(places), stop, dtype, real, definition, constants)
 
 
 def ravel(tree: Any) -> Ravelled:
@@ -258,7 +258,7 @@ class Objective:
 
     f: Callable[..., Any]
     policy: Any
-    unravel: Layout
+    unravel: VectorLayout
     _x0: Any = field(repr=False)
 
     @property

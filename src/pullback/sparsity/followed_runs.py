@@ -12,7 +12,7 @@ from pullback.recording.tape import FORWARD, Tape
 from pullback.sparsity.influence import Influence, Named
 from pullback.sparsity.input_sets import Names, Sets
 from pullback.sparsity.pattern_groups import sparse_library
-from pullback.sparsity.programs import Program
+from pullback.sparsity.programs import NotedProgram
 from pullback.tracing.running import Input, run_function
 from pullback.tracing.tracer import KINDS
 from pullback.transforms.tangents import Tangent
@@ -21,7 +21,7 @@ from pullback.words.structures import flatten, paths, unflatten
 
 
 @define(eq=False)
-class Followed:
+class FollowedRun:
     """A run of a function: its outputs, and names of what reaches each of their elements."""
 
     sets: Sets
@@ -53,7 +53,7 @@ def follow(
     kwargs: Mapping[str, Any],
     *,
     named: bool = False,
-) -> Followed:
+) -> FollowedRun:
     """One run of ``f`` in which every element of the arguments at ``argnums``, and of ``named`` values, is followed
     to the outputs."""
     influence = Influence(Tape(next_level(), KINDS), named)
@@ -64,7 +64,7 @@ def follow(
             outputs.append((path, np.zeros(np.shape(leaf), np.int64) if ident is None else ident.value))
             is_complex |= spec_of(leaf).dtype.kind == "c"
     program = tuple(influence.program.entries) if influence.program.same else None
-    return Followed(influence.sets, inputs, influence.marks, outputs, is_complex, tuple(influence.coarse), program)
+    return FollowedRun(influence.sets, inputs, influence.marks, outputs, is_complex, tuple(influence.coarse), program)
 
 
 class Comparing(Influence):
@@ -98,7 +98,7 @@ def is_again(
     kwargs: Mapping[str, Any],
 ) -> bool:
     """Whether a run of ``f`` is of a program that has been followed, so that its pattern is that one's."""
-    comparing = Comparing(Tape(next_level(), KINDS), program=Program(program))
+    comparing = Comparing(Tape(next_level(), KINDS), program=NotedProgram(program))
     _run(comparing, f, args, argnums, kwargs)
     return comparing.program.complete
 

@@ -29,7 +29,7 @@ from pullback.rules.declaration import Primitive
 from pullback.sparsity.input_sets import Names, Sets
 from pullback.sparsity.linear_structure import key_of, linear_map, structure_by_places, units_of
 from pullback.sparsity.pattern_groups import coupled
-from pullback.sparsity.programs import Program
+from pullback.sparsity.programs import NotedProgram
 from pullback.transforms.tangents import Tangent
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.specs import carries_derivative
@@ -69,7 +69,7 @@ class Influence:
     """The columns of each named value, if those are followed, too."""
     found: dict[Any, Any] = field(factory=dict)
     """Structures of linear operations, by what they were found from."""
-    program: Program = field(factory=Program)
+    program: NotedProgram = field(factory=NotedProgram)
 
     # As Tangents.quick.
     def quick(self, *_: Any) -> None:

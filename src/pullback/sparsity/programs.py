@@ -25,7 +25,7 @@ class UntoldError(Exception):
 
 
 @define(eq=False)
-class Program:
+class NotedProgram:
     """The operations of one run, noted in order; where those of an earlier run are ``known``, compared with them."""
 
     known: tuple[Any, ...] | None = None

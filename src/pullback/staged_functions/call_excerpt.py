@@ -11,11 +11,13 @@ from pullback.shadow.operations import CAPTURE as CAPTURED_VALUE
 from pullback.shadow.operations import RESULT
 from pullback.staged_functions.inlined_run import InlinedRun
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.recorded_steps import Recorded
+from pullback.staging.recorded_steps import RecordedStep
 from pullback.words.specs import spec_of
 
 
-def excerpt_of(tape: Tape, run: InlinedRun, ids: list[int], start: int, found: list[Any], *, masks: bool) -> Recorded:
+def excerpt_of(
+    tape: Tape, run: InlinedRun, ids: list[int], start: int, found: list[Any], *, masks: bool
+) -> RecordedStep:
     """The records of the call as those of a step: numbered from its arguments on. Raises :class:`NotStageableError`."""
     number = {ident: k for k, ident in enumerate(ids)}
     records: list[Any] = [(INPUT.opcode, 0) for _ in ids]
@@ -48,7 +50,7 @@ def excerpt_of(tape: Tape, run: InlinedRun, ids: list[int], start: int, found: l
         seen.add(id(leaf))
     values = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in found]
     assert run.operations[-1].what is RESULT
-    return Recorded(
+    return RecordedStep(
         excerpt, run.operations, ranges, run.inputs, list(zip(run.captured, run.values, strict=True)), run.constants,
         [None] * len(ids), (list(range(len(ids))), []), left, values, values, masks, run.read, run.logged,
         of_loop=False, advances=False,

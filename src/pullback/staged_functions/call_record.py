@@ -101,7 +101,7 @@ class Exits:
         """The handles of a call that is appended to ``tape`` as one record."""
         ident = len(tape.records)
         if self.n_outputs:
-            tape.records.append((CALL.opcode, slots, Call(self, ids), site))
+            tape.records.append((CALL.opcode, slots, StageCall(self, ids), site))
         return self.handed_out(tape, ident, values, given)
 
     def accepts(self, seeds: Sequence[Any]) -> bool:
@@ -142,7 +142,7 @@ CAPTURED_ONE = "capture"
 
 
 @define(eq=False)
-class Call:
+class StageCall:
     """One call, beside its slots: the ids of what entered it."""
 
     exits: Exits

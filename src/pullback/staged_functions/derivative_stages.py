@@ -23,13 +23,13 @@ from pullback.recording.handles import FREE, SHARED, Handle, is_array, kind_of, 
 from pullback.recording.recorder import INPUT
 from pullback.recording.tape import DEFERRED, FORWARD, NOTHING_KEPT, Tape
 from pullback.shadow.operations import CAPTURE, FROZEN, Constant, Operation, result_of, same, values_nbytes
-from pullback.shadow.quick_operators import Known
+from pullback.shadow.quick_operators import KnownStep
 from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins
 from pullback.shadow.valueless import VALUELESS
 from pullback.staged_functions.call_record import Exits
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.recorded_steps import Recorded, require_equal
+from pullback.staging.recorded_steps import RecordedStep, require_equal
 from pullback.staging.stages import stage_of
 from pullback.tracing.tracer import KINDS
 from pullback.words.sameness import same_content
@@ -69,8 +69,8 @@ class Derivatives:
     program: "Program"
     seen: list[list[Operation]] = field(factory=list)
     """The operations of calls that have come once."""
-    known: list[Known] = field(factory=list)
-    made: dict[Known, list[Derived]] = field(factory=dict)
+    known: list[KnownStep] = field(factory=list)
+    made: dict[KnownStep, list[Derived]] = field(factory=dict)
     n_failed: int = 0
     why: str = ""
     """Why there is no stage."""
@@ -80,7 +80,7 @@ class Derivatives:
         """Whether it is computed in the ordinary way for good."""
         return self.n_failed + len(self.seen) + len(self.known) > MOST_FAILED
 
-    def of(self, known: Known, operands: Sequence[Any]) -> Derived | None:
+    def of(self, known: KnownStep, operands: Sequence[Any]) -> Derived | None:
         """The stage for a call that has done what is known."""
         for derived in self.made[known]:
             if derived.fits(operands):
@@ -106,7 +106,7 @@ class Derivatives:
             else:
                 self.seen = [*self.seen, operations]
                 return
-            known = Known(operations)
+            known = KnownStep(operations)
             self.made[known] = []
             self.known.append(known)
         if len(self.made[known]) >= MOST_CONTENTS:
@@ -279,7 +279,7 @@ def nesting_of(inputs: list[Any]) -> Iterator["Nesting"]:
 
 def _recorded(
     run: "Nesting", returned: list[Any], wanted: list[Any], n_active: int | None, moves: Sequence[bool] | None
-) -> Recorded:
+) -> RecordedStep:
     """What was carried out as a step. Raises unless it has given the values ``wanted``, which come from the same
     without a trace around."""
     if run.why:
@@ -296,7 +296,7 @@ def _recorded(
         left = [at if moving else None for at, moving in zip(left, moves, strict=True)]
     tape.close()
     n = tape.n_inputs
-    return Recorded(
+    return RecordedStep(
         tape, run.operations, run.ranges, run.inputs, [], run.constants, [None] * n,
         (list(range(n if n_active is None else n_active)), []), left,
         wanted, wanted, tape.masks, of_loop=False, advances=False,

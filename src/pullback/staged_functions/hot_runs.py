@@ -17,7 +17,7 @@ from attrs import define, field
 from pullback.memory.in_force import Tracing
 from pullback.memory.reverse_sweep import release_records
 from pullback.recording.tape import NOTHING_KEPT, Tape
-from pullback.shadow.quick_operators import Known
+from pullback.shadow.quick_operators import KnownStep
 from pullback.shadow.reading import Parts
 from pullback.staged_functions.call_record import Exits
 from pullback.staged_functions.inlined_run import InlinedRun, entered_as
@@ -95,11 +95,11 @@ class HotRun:
     """What is known of such calls."""
     grows: list[Any]
     """A list in that which gets one item more for each list of operations that becomes known."""
-    lists: Sequence[Known]
+    lists: Sequence[KnownStep]
     run: InlinedRun
     works: Any
     """What the functions of the stages work in."""
-    computes: Callable[[Known], Parts] | None = None
+    computes: Callable[[KnownStep], Parts] | None = None
     ready: Ready | None = None
     """The functions for the first of the lists, once it has come again."""
     alone: bool = field(init=False)
@@ -164,7 +164,7 @@ class HotRun:
             run.stands = {}
             if run.following.stops or not pool.serves_again(run.written):  # type: ignore[union-attr]  # of a pool
                 return False
-            first: Known = pool.known
+            first: KnownStep = pool.known
             self.lists = [first, *(known for known in self.lists if known is not first)]
             run.known, self.is_open = self.lists, True
             run.stands = {handle._id: own for handle, own in zip(self.given, pool.starting, strict=True)}

@@ -15,7 +15,7 @@ from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, NOTHING_KEPT, RECORDING, Tape
 from pullback.recording.writes import write_region
 from pullback.shadow.operations import ADD, CAPTURE, TAKE, WRITE, Constant, Operation, Result, result_of
-from pullback.shadow.quick_operators import Known
+from pullback.shadow.quick_operators import KnownStep
 from pullback.shadow.reading import Parts
 from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins
@@ -79,16 +79,16 @@ class InlinedRun(ShadowRun):
     masked: bool = field(default=False, init=False)
     """Whether the trace around had masked something before."""
 
-    latest: Known | None = field(default=None, init=False)
+    latest: KnownStep | None = field(default=None, init=False)
     """The list that was followed last to the end: the next call is compared with it first."""
 
     def enters(
         self,
         around: Tape,
         level: int,
-        known: Sequence[Known],
+        known: Sequence[KnownStep],
         given: Sequence[Any],
-        computes: Callable[[Known], Parts] | None = None,
+        computes: Callable[[KnownStep], Parts] | None = None,
     ) -> None:
         """The call begins in the trace ``around``, whose handles ``given`` are its traced arguments."""
         tape, twins = self.tape, self.eager

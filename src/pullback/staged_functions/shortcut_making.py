@@ -16,7 +16,7 @@ import numpy as np
 from attrs import define
 
 from pullback.bodies.same_again import Reads, reads_of
-from pullback.bodies.told_operands import Followed
+from pullback.bodies.told_operands import FollowedBody
 from pullback.memory.in_force import InForce, Tracing
 from pullback.recording.copies import faithful, faithful_copy
 from pullback.recording.handles import SHARED, Handle, make
@@ -132,7 +132,7 @@ def _told(known: StagedFunction, args: tuple[Any, ...], leaves: list[Any], defin
     return followed(large) or followed([k for k in large if len(large) > 1 and followed([k])])
 
 
-def _as_they_are(followed: Followed, tags: Sequence[Any]) -> list[tuple[int, Any]]:
+def _as_they_are(followed: FollowedBody, tags: Sequence[Any]) -> list[tuple[int, Any]]:
     """The plain operands that are told, of which none may be made of an argument."""
     if not all(tag in tags for _, tag in followed.told):
         raise NotStageableError("an operand is made of an argument")
@@ -259,7 +259,7 @@ def _stage_of(
                 run.stands[handle._id] = run.enter(handle._value, entered_as(handle))
             own = {id(handle): run.stands[handle._id] for handle in given}
             with Tracing(run.tape):
-                followed = Followed(run.constants)
+                followed = FollowedBody(run.constants)
                 call = (lambda *args: followed.call(known.f, args, tags)) if tags else known.f
                 returned = known.returned_by([own.get(id(leaf), leaf) for leaf in taken], definition, run, call)
             if run.following is None or run.captured or returned[1] is not None:

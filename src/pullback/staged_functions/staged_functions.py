@@ -24,7 +24,7 @@ from pullback.recording.handles import Handle
 from pullback.recording.recorder import hold
 from pullback.recording.tape import FORWARD, RECORDING, Tape
 from pullback.recording.traps import TRAPPED
-from pullback.shadow.quick_operators import Known
+from pullback.shadow.quick_operators import KnownStep
 from pullback.shadow.valueless import VALUELESS
 from pullback.staged_functions.call_excerpt import excerpt_of
 from pullback.staged_functions.call_record import MOST_IDLE, Exits
@@ -306,7 +306,7 @@ class StagedFunction:
         found = exits.recorded(tape, [*ids, *run.captured], values, slots, run.outside, site)
         return [leaf if handle is None else handle for leaf, handle in zip(leaves, found, strict=True)]
 
-    def _begun(self, run: InlinedRun, works: dict[Stage, Workspace], variants: Variants, known: Known) -> UnderWay:
+    def _begun(self, run: InlinedRun, works: dict[Stage, Workspace], variants: Variants, known: KnownStep) -> UnderWay:
         """A call that does what is known, and in which values are read: computed up to these."""
         [stage] = [stage for stage in variants.stages if stage.known is known]
         self._hold(run, stage)

@@ -22,7 +22,7 @@ from pullback.shadow.valueless import VALUELESS
 from pullback.staged_functions.call_excerpt import excerpt_of
 from pullback.staged_marks.known_marks import KnownMarks
 from pullback.staged_marks.marked_functions import MarkedStage, marked_stage_of
-from pullback.staged_marks.marked_run import Lent, MarkedRun, MarkedTwins, are_watched, lend
+from pullback.staged_marks.marked_run import LentHandle, MarkedRun, MarkedTwins, are_watched, lend
 from pullback.staged_marks.told_chains import Side
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.generated import computed, errors_are_ordinary
@@ -58,7 +58,7 @@ class FollowedMarks:
     over: bool = field(default=False, init=False)
     start: int = field(default=0, init=False)
     """The first record of the step under way."""
-    lent: list[Lent] = field(factory=list, init=False)
+    lent: list[LentHandle] = field(factory=list, init=False)
     stage: MarkedStage | None = field(default=None, init=False)
     """What the step under way is compared with."""
     sides: dict[MarkedStage, Side | None] = field(factory=dict, init=False)
@@ -251,7 +251,7 @@ class FollowedMarks:
             if k not in stay:
                 each.leave(tape)
         made = [
-            Lent(handle, value, self.start + place, flag, kind)
+            LentHandle(handle, value, self.start + place, flag, kind)
             for handle, value, place, flag, kind in zip(
                 handles, returned, stage.places, stage.flags, stage.kinds, strict=True
             )
@@ -346,7 +346,7 @@ def _done(step: Any, run: MarkedRun, start: int) -> Any:
     return list(run.operations), list(run.ranges), list(step.constants), list(run.captured), ids, start
 
 
-def _is_large(lent: Sequence[Lent], records: Sequence[Any]) -> bool:
+def _is_large(lent: Sequence[LentHandle], records: Sequence[Any]) -> bool:
     """Whether what enters a step and what it holds is too much to be copied."""
     held = sum(nbytes for _, nbytes, _ in record_items(records))
     return held + sum(nbytes_of(each.value) for each in lent) > MOST_BYTES

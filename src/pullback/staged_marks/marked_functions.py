@@ -12,11 +12,11 @@ from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS
 from pullback.rules.generated_code import compile_function
 from pullback.shadow.operations import Result
-from pullback.shadow.quick_operators import Known
+from pullback.shadow.quick_operators import KnownStep
 from pullback.staging.forward_statements import NotStageableError, forward_statements
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
-from pullback.staging.recorded_steps import Recorded, require_equal
+from pullback.staging.recorded_steps import RecordedStep, require_equal
 from pullback.staging.reverse_statements import skeleton
 from pullback.staging.stages import numbers_held
 from pullback.staging.text import Draft
@@ -29,7 +29,7 @@ from pullback.words.undocumented import quiet
 class MarkedStage:
     """What is known of such a step."""
 
-    known: Known
+    known: KnownStep
     advance: Generated
     """The function that computes what lives on."""
     record: Generated
@@ -55,7 +55,7 @@ class MarkedStage:
 
 
 def marked_stage_of(
-    step: Recorded,
+    step: RecordedStep,
     places: tuple[int, ...],
     flags: tuple[int, ...],
     kinds: tuple[Result, ...],
@@ -72,7 +72,7 @@ def marked_stage_of(
     return _made(step, (places, flags, kinds, stays), Program())
 
 
-def _made(step: Recorded, living: tuple[Any, Any, Any, Any], program: Program) -> MarkedStage:
+def _made(step: RecordedStep, living: tuple[Any, Any, Any, Any], program: Program) -> MarkedStage:
     ends = set(step.operations[-1].operands)
     if any(op.several and not ends.isdisjoint(op.makes) for op in step.operations):
         raise NotStageableError("one of several results lives on")
@@ -97,7 +97,7 @@ def _made(step: Recorded, living: tuple[Any, Any, Any, Any], program: Program) -
     constants = frozenset(k for k, symbol in enumerate(forward.constants) if symbol.number in slots)
     make, n_records = _records(held, slots, step.tape.n_inputs)
     stage = MarkedStage(
-        Known(step.operations, constants), advance, record, make, n_records, *living, tuple(sites), step.masks,
+        KnownStep(step.operations, constants), advance, record, make, n_records, *living, tuple(sites), step.masks,
         not any(_holds_symbol(x) for one in held for x in one[1 + FORMS[one[0]].n_ids + len(FORMS[one[0]].saved) :]),
     )  # fmt: skip
     _require_same(stage, step, values)
@@ -109,7 +109,7 @@ def _holds_symbol(x: Any) -> bool:
     return type(x) is Symbol or (type(x) is tuple and any(map(_holds_symbol, x)))
 
 
-def _require_same(stage: MarkedStage, step: Recorded, captured: list[Any]) -> None:
+def _require_same(stage: MarkedStage, step: RecordedStep, captured: list[Any]) -> None:
     """Raises :class:`NotStageableError` unless the functions give what the step has given, and its records."""
     work = Workspace()
     given = step.inputs, captured, step.constants

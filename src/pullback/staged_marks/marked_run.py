@@ -30,7 +30,7 @@ from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, NOTHING_KEPT, Tape
 from pullback.recording.writes import write_region
 from pullback.shadow.operations import ADD, FROZEN, TAKE, WRITE, Constant, Operation, Result, result_of
-from pullback.shadow.quick_operators import UNBOUND, Known
+from pullback.shadow.quick_operators import UNBOUND, KnownStep
 from pullback.shadow.valueless import KIND_OF, VALUELESS, Pool, ValuelessView, handle_of
 from pullback.staged_functions.inlined_run import InlinedRun, InlinedTwins, entered_as
 from pullback.words.call_sites import called_at
@@ -38,7 +38,7 @@ from pullback.words.undocumented import holders
 
 
 @define(eq=False)
-class Lent:
+class LentHandle:
     """A handle of the user's on which steps go on: what it stands for in the trace, while the run has it."""
 
     handle: Any
@@ -107,7 +107,7 @@ class MarkedPool:
         del made  # those who have a handle are counted
         self.held = holders(self.watched)
 
-    def enters(self, lent: Sequence[Lent]) -> None:
+    def enters(self, lent: Sequence[LentHandle]) -> None:
         """A step begins with what is lent."""
         self.pool.entering = [each.handle for each in lent]
 
@@ -173,8 +173,8 @@ class MarkedRun(InlinedRun):
     """The code between two marks."""
 
     marks: ClassVar[bool] = True
-    lent: list[Lent] = field(factory=list, init=False)
-    marked: dict[Known, MarkedPool] = field(factory=dict, init=False)
+    lent: list[LentHandle] = field(factory=list, init=False)
+    marked: dict[KnownStep, MarkedPool] = field(factory=dict, init=False)
     sites: Sequence[int] = field(default=(), init=False)
     """The call sites of the operations of the list that is followed."""
     frozen: list[Any] = field(factory=list, init=False)
@@ -182,7 +182,7 @@ class MarkedRun(InlinedRun):
     keeps: Callable[[Any, int], Any]
     """The copy of a plain array that is read at a call site, which the trace keeps."""
 
-    def starts(self, around: Tape, known: Sequence[Known], lent: list[Lent]) -> None:
+    def starts(self, around: Tape, known: Sequence[KnownStep], lent: list[LentHandle]) -> None:
         """The code after a mark begins."""
         self.lent = lent
         for number, each in enumerate(lent):
@@ -211,7 +211,7 @@ class MarkedRun(InlinedRun):
         if self.pool is None:
             self.alone += [each.handle for each in self.lent]
 
-    def _follow(self, known: Known, entering: Any) -> None:  # noqa: ARG002 - what is lent enters
+    def _follow(self, known: KnownStep, entering: Any) -> None:  # noqa: ARG002 - what is lent enters
         marked = self.marked.get(known)
         if marked is None:
             pool = Pool(known, self.tape, [each.handle for each in self.lent])
@@ -346,10 +346,10 @@ class MarkedRun(InlinedRun):
         self.leaves(whole=False)
 
 
-def lend(handle: Any) -> Lent:
+def lend(handle: Any) -> LentHandle:
     """A handle of the trace, to be lent: whoever writes to it afterwards copies, as others may have its memory."""
     flag = {FREE: SHARED, WRITTEN: WRITTEN_SHARED}.get(handle._flag, handle._flag)
-    return Lent(handle, handle._value, handle._id, flag, entered_as(handle))
+    return LentHandle(handle, handle._value, handle._id, flag, entered_as(handle))
 
 
 def _counts() -> tuple[int, int]:

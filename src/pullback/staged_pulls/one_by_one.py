@@ -7,7 +7,7 @@ import numpy as np
 from attrs import frozen
 
 from pullback.backends.plans import Ref
-from pullback.staged_pulls.stacked_calls import Call, empty_stacked, symbols_in
+from pullback.staged_pulls.stacked_calls import StackedCall, empty_stacked, symbols_in
 from pullback.statements.symbols import Symbol, mapped
 
 
@@ -44,7 +44,7 @@ class OneByOne:
         return self.function(*args, **kwargs)
 
 
-def one_by_one(call: Call) -> Any:
+def one_by_one(call: StackedCall) -> Any:
     """The call for one place after the other."""
     statement = call.statement
     symbols = list({symbol.number: symbol for symbol in symbols_in((call.args, call.kwargs))}.values())

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
-from pullback.staged_pulls.reverse_functions import NUMBERS, Reverse, made_reverse
+from pullback.staged_pulls.reverse_functions import NUMBERS, ReverseFunction, made_reverse
 from pullback.staging.shelf import Recent
 from pullback.staging.workspaces import Workspace
 from pullback.words.sameness import same_parts
@@ -34,41 +34,41 @@ STACKED_BYTES = 2**22
 
 
 @define(eq=False)
-class Layout:
+class TapeLayout:
     """What records say beside the values that they hold, which generated functions do not depend on: two tapes of one
     layout have the same reverse."""
 
     records: list[Any]
-    """The records with a :class:`Held` in the place of values, and without the user's lines."""
+    """The records with a :class:`HeldOfTape` in the place of values, and without the user's lines."""
     kinds: list[Any]
     """Type, shape, dtype and strides of each value."""
     rest: tuple[Any, ...]
     """Number of inputs, whether something is masked, and records and specs of the seeds."""
 
-    def is_of(self, other: "Layout") -> bool:
+    def is_of(self, other: "TapeLayout") -> bool:
         """Whether both are one."""
         same = self.rest == other.rest and self.kinds == other.kinds and len(self.records) == len(other.records)
         return same and all(map(same_parts, self.records, other.records))
 
 
 @frozen
-class Held:
+class HeldOfTape:
     """What stands in a record for the value of that number."""
 
     number: int
 
 
 @define(eq=False)
-class Known:
+class KnownTapes:
     """What is known of the reverse of tapes of one layout."""
 
-    layout: Layout
+    layout: TapeLayout
     count: int = 0
     """How many times they have been swept, once it was counted."""
     over: bool = False
     """Whether nothing more is to be made."""
-    reverse: Reverse | None = None
-    stacked: dict[int, Reverse | None] = field(factory=dict)
+    reverse: ReverseFunction | None = None
+    stacked: dict[int, ReverseFunction | None] = field(factory=dict)
     """The functions for several seeds at once, by their number; None where there is none."""
     pushes: dict[Any, Any] = field(factory=dict)
     """The functions of the derivative of the pull, by the groups of directions (``push_functions``)."""
@@ -77,17 +77,17 @@ class Known:
 _SHELF = Recent(MOST_LAYOUTS)
 
 
-def known_of(layout: Layout) -> Known:
+def known_of(layout: TapeLayout) -> KnownTapes:
     """What is known of tapes of a layout."""
     key = len(layout.records), tuple(record[0] for record in layout.records), layout.rest
     with _SHELF.changing:
-        alike: list[Known] = _SHELF.of(key, list)
+        alike: list[KnownTapes] = _SHELF.of(key, list)
         for number in reversed(range(len(alike))):
             known = alike[number]
             if known.layout.is_of(layout):
                 alike.append(alike.pop(number))
                 return known
-        known = Known(layout)
+        known = KnownTapes(layout)
         alike.append(known)
         del alike[:-MOST_ALIKE]
         return known
@@ -98,9 +98,9 @@ class RepeatedPulls:
     """What is known of the calls of one pull."""
 
     tape: Tape
-    known: dict[tuple[int, ...], tuple[Known, list[Any]] | None] = field(factory=dict, init=False)
+    known: dict[tuple[int, ...], tuple[KnownTapes, list[Any]] | None] = field(factory=dict, init=False)
     """What is known, with the values that the records hold, by the records that are seeded."""
-    work: dict[Reverse, Workspace] = field(factory=dict, init=False)
+    work: dict[ReverseFunction, Workspace] = field(factory=dict, init=False)
 
     def of(self, several: Sequence[list[Any]], enough: int) -> list[list[Any] | None]:
         """The cotangents of the inputs for each seed, None where there is none, from those of the records; None where
@@ -125,7 +125,7 @@ class RepeatedPulls:
         return found
 
     def _of_known(
-        self, known: Known, values: list[Any], seeded: tuple[int, ...], seeds: list[list[Any]], enough: int
+        self, known: KnownTapes, values: list[Any], seeded: tuple[int, ...], seeds: list[list[Any]], enough: int
     ) -> list[list[Any] | None]:
         found = list[list[Any] | None]([None] * len(seeds))
         known.count += len(seeds)
@@ -149,7 +149,7 @@ class RepeatedPulls:
                 found[number] = self._alone(known, values, parts, first)
         return found
 
-    def _alone(self, known: Known, values: list[Any], parts: list[Any], first: dict[int, Any]) -> list[Any] | None:
+    def _alone(self, known: KnownTapes, values: list[Any], parts: list[Any], first: dict[int, Any]) -> list[Any] | None:
         if known.reverse is None and not known.over:
             known.over, known.reverse = True, made_reverse(self.tape, first)
         one = known.reverse
@@ -158,7 +158,7 @@ class RepeatedPulls:
         answers = one.each(values, [parts], self._work_of(one))
         return None if answers is None else answers[0]
 
-    def _work_of(self, reverse: Reverse) -> Workspace:
+    def _work_of(self, reverse: ReverseFunction) -> Workspace:
         if reverse not in self.work:
             self.work[reverse] = Workspace()
         return self.work[reverse]
@@ -178,9 +178,9 @@ def at_once(values: list[Any], seeds: list[list[Any]]) -> int:
     return -(-len(seeds) // -(-len(seeds) // most)) if most > 1 else 1
 
 
-def layout_of_tape(tape: Tape, seeds: tuple[Any, ...], values: list[Any]) -> Layout | None:
+def layout_of_tape(tape: Tape, seeds: tuple[Any, ...], values: list[Any]) -> TapeLayout | None:
     """The layout of a tape, whose values are gathered; None where something is held that is no array."""
-    numbers: dict[int, Held] = {}
+    numbers: dict[int, HeldOfTape] = {}
     kinds: list[Any] = []
 
     def held(value: Any) -> Any:
@@ -192,7 +192,7 @@ def layout_of_tape(tape: Tape, seeds: tuple[Any, ...], values: list[Any]) -> Lay
         if found is None:
             kinds.append((type(value), value.shape, value.dtype, value.strides))
             values.append(value)
-            found = numbers[id(value)] = Held(len(numbers))
+            found = numbers[id(value)] = HeldOfTape(len(numbers))
         return found
 
     records = []
@@ -207,4 +207,4 @@ def layout_of_tape(tape: Tape, seeds: tuple[Any, ...], values: list[Any]) -> Lay
         except AttributeError:
             return None
         records.append(told[:-1])
-    return Layout(records, kinds, (tape.n_inputs, tape.masks, seeds))
+    return TapeLayout(records, kinds, (tape.n_inputs, tape.masks, seeds))

@@ -18,7 +18,7 @@ from pullback.staged_pulls.repeated_pulls import (
     MOST_RECORDS,
     MOST_WIDTHS,
     TIMES,
-    Known,
+    KnownTapes,
     at_once,
     known_of,
     layout_of_tape,
@@ -40,7 +40,7 @@ class RepeatedPushes:
     outs: Outs
     specs: tuple[ArraySpec, ...]
     """The specs of the outputs."""
-    known: Known
+    known: KnownTapes
     values: list[Any]
     """What the records hold."""
     copies: dict[int, tuple[Any, Any]] = field(factory=dict, init=False)

@@ -34,7 +34,7 @@ _ORDINARY = frozenset((READ.opcode, INPUT.opcode, CREATE.opcode, COMPONENT.opcod
 
 
 @define(eq=False)
-class Reverse:
+class ReverseFunction:
     """The generated function."""
 
     generated: Generated
@@ -78,7 +78,7 @@ def is_of(ct: Any, spec: ArraySpec) -> bool:
     return alike and bool(ct.flags.c_contiguous)
 
 
-def made_reverse(tape: Tape, seeds: dict[int, Any], n: int | None = None) -> Reverse | None:
+def made_reverse(tape: Tape, seeds: dict[int, Any], n: int | None = None) -> ReverseFunction | None:
     """The function for seeds of this kind, by record, or for ``n`` of them at once; None where there is none."""
     try:
         return _generated(tape, {i: ArraySpec(np.shape(ct), ct.dtype) for i, ct in seeds.items()}, n)
@@ -86,7 +86,7 @@ def made_reverse(tape: Tape, seeds: dict[int, Any], n: int | None = None) -> Rev
         return None
 
 
-def _generated(tape: Tape, specs: dict[int, ArraySpec], n: int | None) -> Reverse:
+def _generated(tape: Tape, specs: dict[int, ArraySpec], n: int | None) -> ReverseFunction:
     program = Program()
     held: dict[int, tuple[Any, Symbol]] = {}
     records = [_with_symbols(record, program, held) for record in tape.records]
@@ -108,7 +108,7 @@ def _generated(tape: Tape, specs: dict[int, ArraySpec], n: int | None) -> Revers
     draft = Draft(
         program, "reverse", plan_of(program, statements, leaving), [("slots", slots), ("seeds", seeds)], [leaving]
     )
-    made = Reverse(draft.generated(), tuple(specs.values()), tuple(ct is not None for ct in cts), n)
+    made = ReverseFunction(draft.generated(), tuple(specs.values()), tuple(ct is not None for ct in cts), n)
     _require_same(made, tape, specs, [value for value, _ in held.values()])
     program.samples.clear()
     return made
@@ -148,7 +148,7 @@ def with_held(record: Any, instead: Callable[[Any], Any]) -> Any:
     return form.with_saved(record, map(held, form.saved_values(record)))
 
 
-def _require_same(made: Reverse, tape: Tape, specs: dict[int, ArraySpec], slots: list[Any]) -> None:
+def _require_same(made: ReverseFunction, tape: Tape, specs: dict[int, ArraySpec], slots: list[Any]) -> None:
     """The function gives the bytes of a sweep, for drawn seeds."""
     random, n = np.random.default_rng(1), made.n or 1
     several = [[draw(random, spec) for spec in specs.values()] for _ in range(min(n, DISTINCT))]

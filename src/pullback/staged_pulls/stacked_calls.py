@@ -38,7 +38,7 @@ class CannotStackError(Exception):
 
 
 @frozen(eq=False)
-class Call:
+class StackedCall:
     """One statement that depends on the seeds."""
 
     program: Program
@@ -138,7 +138,7 @@ def empty_stacked(one: Any, n: int) -> Any:
     )
 
 
-def stacked(call: Call) -> Any:
+def stacked(call: StackedCall) -> Any:
     """The call with the axis; raises :class:`CannotStackError` where there is no way to write it so."""
     statement = call.statement
     if statement.writes:
@@ -166,7 +166,7 @@ def stacked(call: Call) -> Any:
     return rule(call)
 
 
-def _as_it_is(call: Call) -> Any:
+def _as_it_is(call: StackedCall) -> Any:
     """What a NaN need not be taken out of: it reaches a result, where it is seen, or nothing depends on it. Not so of
     complex numbers, one part of which may be NaN, and the other be read."""
     if not call.has_axis(call.args[0]):
@@ -174,7 +174,7 @@ def _as_it_is(call: Call) -> Any:
     return call.args[0]
 
 
-def _is_elementwise(call: Call) -> bool:
+def _is_elementwise(call: StackedCall) -> bool:
     statement = call.statement
     return (
         ufunc_of(statement) in EXACT
@@ -185,7 +185,7 @@ def _is_elementwise(call: Call) -> bool:
     )
 
 
-def _elementwise(call: Call) -> Any:
+def _elementwise(call: StackedCall) -> Any:
     ndim, statement = np.ndim(call.made), call.statement
     call.require_shared(*call.kwargs.values())
     args = tuple(call.aligned(k, ndim) for k in range(len(call.args)))
@@ -195,7 +195,7 @@ def _elementwise(call: Call) -> Any:
     return made
 
 
-def _product(call: Call) -> Any:
+def _product(call: StackedCall) -> Any:
     a, b = call.args
     if call.kwargs:
         raise CannotStackError
@@ -212,7 +212,7 @@ def _product(call: Call) -> Any:
     return (a @ b).reshape((call.n, *np.shape(call.made)))
 
 
-def _write(call: Call) -> Any:
+def _write(call: StackedCall) -> Any:
     statement = call.statement
     target, *args = call.args
     function, one = statement.function, call.single(target)
@@ -253,7 +253,7 @@ def with_key(statement: Statement) -> Statement:
     return evolve(statement, function=how, args=(target, params["key"], value))
 
 
-def _step(call: Call, step: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, Any]]:
+def _step(call: StackedCall, step: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, Any]]:
     """A step to the part that is written, for each place."""
     prim, params = step
     if prim.name != "getitem":
@@ -261,7 +261,7 @@ def _step(call: Call, step: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, 
     return prim, {"key": call.key(params["key"])}
 
 
-def _reshaped(call: Call) -> Any:
+def _reshaped(call: StackedCall) -> Any:
     """Whatever keeps the elements in C order."""
     if not {*call.args[1:], *call.kwargs.values()}.isdisjoint(("F", "A", "K")):
         raise CannotStackError
@@ -269,44 +269,44 @@ def _reshaped(call: Call) -> Any:
     return call.args[0].reshape((call.n, *np.shape(call.made)))
 
 
-def _copied(call: Call) -> Any:
+def _copied(call: StackedCall) -> Any:
     x, *rest = call.args
     call.require_shared(*rest, *call.kwargs.values())
     statement = call.statement
     return call.program.call(statement.function, (x, *rest), call.kwargs, statement.symbol)
 
 
-def _laid(call: Call) -> Any:
+def _laid(call: StackedCall) -> Any:
     x, strides = call.args
     if call.made.flags.c_contiguous:
         return x.copy()
     return call.program.call(laid_as, (x, (2 * call.made.nbytes, *strides)), {})
 
 
-def _transposed(call: Call) -> Any:
+def _transposed(call: StackedCall) -> Any:
     x, ndim = call.args[0], np.ndim(call.single(call.args[0]))
     axes = call.args[1:] if len(call.args) != 2 or isinstance(call.args[1], int) else call.args[1]
     axes = call.kwargs.get("axes", axes) or range(ndim)[::-1]
     return x.transpose((0, *call.axis(tuple(axes), ndim)))
 
 
-def _swapped(call: Call) -> Any:
+def _swapped(call: StackedCall) -> Any:
     ndim = np.ndim(call.single(call.args[0]))
     return np.swapaxes(call.args[0], *(call.axis(axis, ndim) for axis in call.args[1:]))
 
 
-def _moved(call: Call) -> Any:
+def _moved(call: StackedCall) -> Any:
     ndim, axes = np.ndim(call.single(call.args[0])), call.named("source", "destination")
     return np.moveaxis(call.args[0], call.axis(axes["source"], ndim), call.axis(axes["destination"], ndim))
 
 
-def _broadcast(call: Call) -> Any:
+def _broadcast(call: StackedCall) -> Any:
     call.require_shared(*call.args[1:])
     shape = np.shape(call.made)
     return np.broadcast_to(call.aligned(0, len(shape)), (call.n, *shape))
 
 
-def _summed(call: Call) -> Any:
+def _summed(call: StackedCall) -> Any:
     """The sum in the order in which NumPy adds up one place: the axis that is new lies outside of the others."""
     ndim, named = np.ndim(call.single(call.args[0])), call.named("axis", "dtype", "out", "keepdims")
     axis = named.get("axis", 0 if call.statement.function == np.add.reduce else None)
@@ -314,14 +314,14 @@ def _summed(call: Call) -> Any:
     return call.args[0].sum(**named)
 
 
-def _added_up(call: Call) -> Any:
+def _added_up(call: StackedCall) -> Any:
     """One after the other, in each place."""
     ndim, named = np.ndim(call.single(call.args[0])), call.named("axis", "dtype", "out")
     axis = call.axis(named.pop("axis", 0), ndim)
     return call.program.call(np.add.accumulate, (call.args[0],), {"axis": axis, **named})
 
 
-def _rolled(call: Call) -> Any:
+def _rolled(call: StackedCall) -> Any:
     named = call.named("shift", "axis")
     ndim = np.ndim(call.single(call.args[0]))
     axis = named.get("axis", 0 if ndim == 1 else None)
@@ -330,19 +330,19 @@ def _rolled(call: Call) -> Any:
     return np.roll(call.args[0], named["shift"], call.axis(axis, ndim))
 
 
-def _joined(call: Call) -> Any:
+def _joined(call: StackedCall) -> Any:
     parts, named = call.args[0], call.named("axis")
     whole = [part if call.has_axis(part) else call.repeated(part) for part in parts]
     axis, ndim = named.get("axis", 0), np.ndim(call.made)
     return call.statement.function(whole, axis=call.axis(axis, ndim))
 
 
-def _part(call: Call) -> Any:
+def _part(call: StackedCall) -> Any:
     statement = call.statement
     return call.program.call(statement.function, call.args, {}, statement.symbol)
 
 
-_RULES: dict[str, Callable[[Call], Any]] = {
+_RULES: dict[str, Callable[[StackedCall], Any]] = {
     **dict.fromkeys(("reshape", "ravel", "squeeze", "expand_dims", "flatten", "atleast_1d", "atleast_2d"), _reshaped),
     **dict.fromkeys(("copy", "astype", "array"), _copied),
     **dict.fromkeys(("real", "imag", "conj", "conjugate"), _part),

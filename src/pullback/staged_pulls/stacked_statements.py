@@ -15,7 +15,7 @@ from pullback.backends.plans import Ref
 from pullback.recording.copies import faithful_copy
 from pullback.shadow.collective_pulls import draw
 from pullback.staged_pulls.one_by_one import one_by_one
-from pullback.staged_pulls.stacked_calls import Call, CannotStackError, stacked, with_key
+from pullback.staged_pulls.stacked_calls import CannotStackError, StackedCall, stacked, with_key
 from pullback.staging.forward_statements import NotStageableError
 from pullback.statements.symbols import Program, Statement, Symbol, mapped
 from pullback.words.digests import same_bits
@@ -78,7 +78,7 @@ class Stacking:
         if not all(isinstance(x, np.ndarray | np.generic) for x in wanted.parts):
             raise NotStageableError("a value that is no array")
         args, kwargs = mapped((one.args, one.kwargs), lambda x: self.symbols[x.number] if type(x) is Ref else x)
-        call = Call(self.program, first.n, one, args, kwargs, wanted.parts[0], self.singles, self.stacked)
+        call = StackedCall(self.program, first.n, one, args, kwargs, wanted.parts[0], self.singles, self.stacked)
         for write in (stacked, one_by_one):
             made = self._tried(write, call, wanted)
             if made is not None:
@@ -112,7 +112,7 @@ class Stacking:
         one.function(target, *args[1:])
         return target
 
-    def _tried(self, write: Callable[[Call], Any], call: Call, wanted: Each) -> Symbol | None:
+    def _tried(self, write: Callable[[StackedCall], Any], call: StackedCall, wanted: Each) -> Symbol | None:
         n_statements, n_samples = len(self.program.statements), len(self.program.samples)
         try:
             made = write(call)

@@ -12,7 +12,7 @@ from pullback.recording.copies import faithful
 from pullback.replay.needs import Needs
 from pullback.replay.step_recipes import FAR, StepRecipes
 from pullback.staged_replay.pattern_routes import Route, idents_of, picking
-from pullback.staged_replay.pattern_shelf import Known
+from pullback.staged_replay.pattern_shelf import KnownPattern
 from pullback.staged_replay.pattern_stages import PatternReverse, PatternStage, Seeded
 from pullback.staging.stages import slot_items
 from pullback.staging.workspaces import Workspace
@@ -59,7 +59,7 @@ class Alike:
     needs: Needs
     first: int
     stop: int
-    known: Known
+    known: KnownPattern
     stage: PatternStage
     route: Route
     work: Workspace

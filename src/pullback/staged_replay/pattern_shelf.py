@@ -17,7 +17,7 @@ MOST_LESSONS = 8
 
 
 @define(eq=False)
-class Known:
+class KnownPattern:
     """What is known of the steps of one pattern after which the same is needed."""
 
     pattern: Pattern
@@ -58,28 +58,28 @@ class Known:
         self.stages = (stage, *self.stages)
 
 
-NOTHING: Any = Known(Pattern((), ()), frozenset(), lessons=MOST_LESSONS)
+NOTHING: Any = KnownPattern(Pattern((), ()), frozenset(), lessons=MOST_LESSONS)
 """What is known of steps that are too few."""
 _SHELF = Recent(MOST_PATTERNS)
 
 
-def known_of(needs: StepNeeds, backend: str) -> Known:
+def known_of(needs: StepNeeds, backend: str) -> KnownPattern:
     """What is known of the steps with these needs, for NumPy's functions or those of a backend."""
     pattern = needs.pattern
     first = next((recipe for recipe in pattern.recipes if recipe is not None), None)
     key = backend, len(pattern.recipes), None if first is None else first.skeleton[-1], len(needs.after)
     with _SHELF.changing:
-        shelf: list[Known] = _SHELF.of(key, list)
+        shelf: list[KnownPattern] = _SHELF.of(key, list)
         for known in shelf:
             if known.after == needs.after and _same(known.pattern, pattern):
                 return known
-        made = Known(Pattern(pattern.recipes, ()), needs.after)
+        made = KnownPattern(Pattern(pattern.recipes, ()), needs.after)
         shelf.append(made)
         del shelf[:-MOST_LESSONS]
         return made
 
 
-def patterns_in(code: Any) -> list[Known]:
+def patterns_in(code: Any) -> list[KnownPattern]:
     """What is known of patterns of which an operation stands in the function of that code."""
     with _SHELF.changing:
         found = [known for shelf in _SHELF.values() for known in shelf]

@@ -30,22 +30,22 @@ _REGION = attrgetter("steps", "key", "fancy", "repeats", "subtracts")
 
 
 @frozen
-class Held:
+class HeldOfRow:
     """What stands in a record for the value of that number among those that the step holds."""
 
     number: int
 
 
 @define(eq=False)
-class Row:
+class AlikeRow:
     """``n`` steps of ``length`` records each, from record ``start`` on, which say the same."""
 
     start: int
     length: int
     n: int
     records: list[tuple[Any, ...]] = field(factory=list)
-    """The records of one step, without the line: ids from before it as recipes have them, and a :class:`Held` in the
-    place of each value."""
+    """The records of one step, without the line: ids from before it as recipes have them, and a :class:`HeldOfRow`
+    in the place of each value."""
     kinds: list[tuple[Any, ...]] = field(factory=list)
     """The kinds of the values that a record holds: type, shape, dtype and strides."""
     places: list[tuple[int, int]] = field(factory=list)
@@ -63,7 +63,7 @@ class Row:
         return self.around[coded + AROUND] if coded < FAR else coded + self.start + step * self.length
 
 
-def row_before(tape: Tape, cuts: Sequence[int], fewest: int, n_alike: Callable[[int, int], int]) -> Row | None:
+def row_before(tape: Tape, cuts: Sequence[int], fewest: int, n_alike: Callable[[int, int], int]) -> AlikeRow | None:
     """The longest row of steps that ends with the last of ``cuts``; None where it has less than ``fewest``.
     ``n_alike(stop, length)`` of the last are known to be written in one way (``MarkedSteps``)."""
     length, n = cuts[-1] - cuts[-2], 1
@@ -93,7 +93,7 @@ class _Columns:
     made: list[tuple[Any, ...]] = field(factory=list)
     kinds: list[tuple[Any, ...]] = field(factory=list)
     places: list[tuple[int, int]] = field(factory=list)
-    numbers: dict[int, tuple[Held, list[Any]]] = field(factory=dict)
+    numbers: dict[int, tuple[HeldOfRow, list[Any]]] = field(factory=dict)
     """The numbers by the ``id`` of a value that the last step holds."""
     around: dict[int, int] = field(factory=dict)
     again: list[tuple[int, int, int]] = field(factory=list)
@@ -101,14 +101,14 @@ class _Columns:
     literal: list[tuple[int, int]] = field(factory=list)
     """The places of something that is the same in all steps, though it is held."""
 
-    def row(self) -> Row | None:
+    def row(self) -> AlikeRow | None:
         """The row; None where a record is of no kind that is compared."""
         for place in range(self.length):
             if not self.column(place):
                 return None
         return self._told()
 
-    def of_alike(self, n: int) -> Row | None:
+    def of_alike(self, n: int) -> AlikeRow | None:
         """A row of ``n`` steps that were written in one way, of which the last have been compared: they differ in
         nothing but what they hold. None where what is one value in these, or the same in all, is not so in others."""
         self.n, start = n, self.stop - n * self.length
@@ -123,13 +123,13 @@ class _Columns:
                 return None
         return self._told()
 
-    def _told(self) -> Row | None:
+    def _told(self) -> AlikeRow | None:
         start = self.stop - self.n * self.length
         if any(ident >= start for ident in self.around):  # of a step before these, which is one of them
             return None
         self._tell_apart(start)
         start = self.stop - self.n * self.length
-        return Row(start, self.length, self.n, self.made, self.kinds, self.places, list(self.around))
+        return AlikeRow(start, self.length, self.n, self.made, self.kinds, self.places, list(self.around))
 
     def _tell_apart(self, start: int) -> None:
         """Steps are left in which no value from before all steps is also one that counts from the step: the first ones
@@ -228,7 +228,7 @@ class _Columns:
             self.kinds.append((kind, *wanted))
         else:
             self.kinds.append((kind,))
-        held = Held(len(self.places))
+        held = HeldOfRow(len(self.places))
         self.places.append((place, k))
         if kind not in NUMBERS:
             self.numbers[id(last)] = held, list(values)

@@ -27,7 +27,7 @@ from pullback.rules.forms import FORMS
 from pullback.staged_replay.pattern_routes import picking
 from pullback.staged_replay.pattern_stages import PatternReverse, Seeded, reverse_of_pattern
 from pullback.staged_replay.pattern_statements import PatternStatements
-from pullback.staged_replay.recorded_rows import Held, Row, row_before
+from pullback.staged_replay.recorded_rows import AlikeRow, HeldOfRow, row_before
 from pullback.staging.forward_statements import Forward, NotStageableError
 from pullback.staging.generated import Generated
 from pullback.staging.recorded_steps import require_equal
@@ -59,10 +59,10 @@ MOST_MISSES: Final = 4
 
 
 @define(eq=False)
-class Known:
+class KnownRows:
     """What is known of the reverse of steps whose records say the same; the ``Reversible`` of these."""
 
-    row: Row
+    row: AlikeRow
     """One of them, of which the records are left."""
     entering: tuple[int, ...]
     slots: tuple[int, ...]
@@ -79,13 +79,13 @@ class Known:
     notes: list[str] = field(factory=list)
 
     @classmethod
-    def of(cls, row: Row, site: int) -> "Known":
+    def of(cls, row: AlikeRow, site: int) -> "KnownRows":
         """Nothing but the steps themselves."""
         ids = (k for record in row.records for k in record[1 : 1 + len(FORMS[record[0]].active)])
         entering = tuple(dict.fromkeys(k for k in ids if k < 0))
         return cls(row, entering, tuple(range(len(row.places))), row.length, site)
 
-    def is_of(self, row: Row) -> bool:
+    def is_of(self, row: AlikeRow) -> bool:
         """Whether it is known of these steps."""
         mine = self.row
         return mine.kinds == row.kinds and mine.places == row.places and same_parts(mine.records, row.records)
@@ -94,21 +94,21 @@ class Known:
 _SHELF = Recent(MOST_KINDS)
 
 
-def known_of(row: Row, site: int, by: str) -> Known:
+def known_of(row: AlikeRow, site: int, by: str) -> KnownRows:
     """What is known of steps such as these, for NumPy's functions or those of a backend."""
     key = by, site, row.length
     with _SHELF.changing:
-        shelf: list[Known] = _SHELF.of(key, list)
+        shelf: list[KnownRows] = _SHELF.of(key, list)
         for known in shelf:
             if known.is_of(row):
                 return known
-        made = Known.of(row, site)
+        made = KnownRows.of(row, site)
         shelf.append(made)
         del shelf[:-MOST_ALIKE]
         return made
 
 
-def rows_in(code: Any) -> list[Known]:
+def rows_in(code: Any) -> list[KnownRows]:
     """What is known of steps whose first operation stands in the function of that code."""
     with _SHELF.changing:
         found = [known for shelf in _SHELF.values() for known in shelf]
@@ -141,10 +141,10 @@ class RowReverse:
     """The reverse pass of one row."""
 
     tape: Tape
-    row: Row
+    row: AlikeRow
     one: Sweep
     marked: MarkedSteps
-    known: Known = field(init=False)
+    known: KnownRows = field(init=False)
     work: Workspace = field(init=False)
     swept: int = 0
     """How many steps have been swept."""
@@ -329,6 +329,6 @@ class RowReverse:
                     raise NotStageableError(f"a step in which {form.name} is recorded")
             elif prim.opaque or prim.guarded or prim.ordered:
                 raise NotStageableError(f"{form.name} has an effect, or is a primitive from outside")
-            told = [symbols[x.number] if type(x) is Held else x for x in record[last:]]
+            told = [symbols[x.number] if type(x) is HeldOfRow else x for x in record[last:]]
             made.records.append((record[0], *map(made.local, record[1:last]), *told, self.known.site))
         return made

@@ -26,7 +26,7 @@ from pullback.replay.step_recipes import StepRecipes
 from pullback.staged_replay.alike import Alike
 from pullback.staged_replay.learned_reverses import Learning
 from pullback.staged_replay.pattern_routes import Route, idents_of
-from pullback.staged_replay.pattern_shelf import NOTHING, Known, known_of
+from pullback.staged_replay.pattern_shelf import NOTHING, KnownPattern, known_of
 from pullback.staged_replay.pattern_stages import (
     PatternReverse,
     PatternStage,
@@ -71,7 +71,7 @@ class StagedPatterns:
     hands_over: bool = False
     """Whether values may go to a store that knows them by their arrays: then no array serves for another one."""
     count: Counter[StepNeeds] = field(init=False)
-    known: dict[StepNeeds, Known] = field(factory=dict)
+    known: dict[StepNeeds, KnownPattern] = field(factory=dict)
     slots: dict[int, tuple[PatternStage, Sequence[Any]]] = field(factory=dict)
     """The stage and the slots of each step that is recorded by functions."""
     lesson: tuple[int, PatternStage, Sequence[Any]] | None = None
@@ -88,7 +88,7 @@ class StagedPatterns:
     def __attrs_post_init__(self) -> None:
         self.count = Counter(self.needs.steps)
 
-    def known_of(self, step: int) -> Known:
+    def known_of(self, step: int) -> KnownPattern:
         """What is known of the kind of a step."""
         needs = self.needs.steps[step]
         known = self.known.get(needs)
@@ -100,10 +100,10 @@ class StagedPatterns:
             self.known[needs] = known
         return known
 
-    def _called(self, needs: StepNeeds) -> Known:
+    def _called(self, needs: StepNeeds) -> KnownPattern:
         """What is known of a call that does what another did."""
         kept, key = needs.pattern.kept, (self.staging, needs.after)
-        known: Known = NOTHING
+        known: KnownPattern = NOTHING
         if needs.pattern.n < 2:
             return known
         known = kept.get(key) or kept.setdefault(key, known_of(needs, self.staging))
@@ -289,7 +289,7 @@ class StagedPatterns:
         stage.made = made
         self.lesson = step, stage, slots
 
-    def _has_room(self, known: Known) -> bool:
+    def _has_room(self, known: KnownPattern) -> bool:
         """Whether so much has been let go of, in this run, as making functions of large steps takes; or it is not worth
         waiting for that any more."""
         ledger: Ledger = self.tape.ledger

@@ -17,7 +17,7 @@ from pullback.rules.nan_masking import without_nan
 from pullback.staging import block_runs
 from pullback.staging.block_runs import bits_stay, block_form_of
 from pullback.staging.forward_statements import read_out
-from pullback.staging.placing import Line, Plan
+from pullback.staging.placing import Line, Placement
 from pullback.statements.symbols import Program, Statement
 from pullback.statements.ufuncs import elementwise_ufunc_of, into_of, ufunc_of
 from pullback.words.ordered_calls import has_effect
@@ -81,7 +81,9 @@ Item = int | Kernel | Block | Beside
 """What a function does in turn: a line of its plan, or several."""
 
 
-def in_blocks(program: Program, plan: Plan, leaving: Iterable[int], order: Sequence[int | Kernel] | None) -> list[Item]:
+def in_blocks(
+    program: Program, plan: Placement, leaving: Iterable[int], order: Sequence[int | Kernel] | None
+) -> list[Item]:
     """The places of the lines of a plan in their order, or in that of a backend, with those in blocks that gain by it,
     and those side by side that take long."""
     given = range(len(plan.lines)) if order is None else order
@@ -98,7 +100,7 @@ def _is_large(sample: Any) -> bool:
 @define(eq=False)
 class _Finder:
     program: Program
-    plan: Plan
+    plan: Placement
     leaving: frozenset[int]
     memory: dict[int, str] = field(factory=dict)
     """The array that is a value, by number."""

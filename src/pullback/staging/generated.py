@@ -10,7 +10,7 @@ from attrs import define, field
 
 from pullback.backends.plans import Kernel
 from pullback.recording.copies import faithful
-from pullback.staging.placing import Plan
+from pullback.staging.placing import Placement
 from pullback.words.call_sites import errors_in_force, site_text, warn_at_site
 from pullback.words.errors import say_where
 from pullback.words.undocumented import error_state, is_quiet, quiet, under_error_state
@@ -28,7 +28,7 @@ class Generated:
     name: str
     text: str
     function: Callable[..., Any] = field(repr=False)
-    plan: Plan = field(repr=False)
+    plan: Placement = field(repr=False)
     sites: dict[int, tuple[int, str]] = field(repr=False)
     kernels: tuple[Kernel, ...] = field(default=(), repr=False)
     plain: "Generated | None" = field(default=None, repr=False)

@@ -38,7 +38,7 @@ class Line:
 
 
 @define(eq=False)
-class Plan:
+class Placement:
     """The lines of a function, and the arrays that it works in."""
 
     lines: list[Line] = field(factory=list)
@@ -58,7 +58,7 @@ class Plan:
         """Bytes of the buffers."""
         return sum(math.prod(kind[0]) * int(kind[1].itemsize) for kind in self.buffers if kind is not None)
 
-    def with_buffers(self, used: Container[int]) -> "Plan":
+    def with_buffers(self, used: Container[int]) -> "Placement":
         """The same plan without the buffers that are not used."""
         return evolve(self, buffers=[kind if k in used else None for k, kind in enumerate(self.buffers)])
 
@@ -72,7 +72,7 @@ def plan_of(
     all_of: bool = False,
     swept: Sequence[Statement] = (),
     slots: Iterable[int] = (),
-) -> Plan:
+) -> Placement:
     """The plan of a function that computes the values ``leaving``; those that are ``given`` it may write to. With
     ``all_of`` it computes, too, what nobody reads, since NumPy may have to warn of it; not so of what is ``swept``
     then. The values among these that are ``slots`` leave for the reverse alone."""
@@ -138,9 +138,9 @@ class _Planner:
     idle: list[int] = field(factory=list)
     logged: set[int] = field(factory=set)
     """What calls that have an effect have given: whoever followed the step keeps it as it is."""
-    made: Plan = field(factory=Plan)
+    made: Placement = field(factory=Placement)
 
-    def plan(self) -> Plan:
+    def plan(self) -> Placement:
         """Line by line."""
         for at, statement in enumerate(self.statements):
             for number in statement.reads:

@@ -10,7 +10,7 @@ from attrs import define, field
 from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.copies import own_leaf
 from pullback.recording.tape import Tape
-from pullback.shadow.collective_pulls import Trial, draw, is_taken_part_in, tried
+from pullback.shadow.collective_pulls import ComparedPull, draw, is_taken_part_in, tried
 from pullback.shadow.operations import Operation, Result, entering
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.workspaces import Workspace
@@ -20,7 +20,7 @@ from pullback.words.undocumented import quiet
 
 
 @define(eq=False)
-class Recorded:
+class RecordedStep:
     """A step that was recorded in the ordinary way, with what its shadow run wrote down: what a stage is made from."""
 
     tape: Tape
@@ -79,7 +79,7 @@ def share_memory(one: Any, other: Any) -> bool:
     return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and bool(np.may_share_memory(one, other))
 
 
-def require_same(stage: Any, step: Recorded) -> tuple[Any, Any]:
+def require_same(stage: Any, step: RecordedStep) -> tuple[Any, Any]:
     """Run the functions on what the recorded step was run on: all that leaves must have the same bytes. The slots, and
     the seeds that were drawn.
 
@@ -91,7 +91,7 @@ def require_same(stage: Any, step: Recorded) -> tuple[Any, Any]:
     slots = _forward(stage.record, step, work)
     random = np.random.default_rng(0)
     seeds = [draw(random, spec) for spec in stage.specs]
-    trial = Trial()
+    trial = ComparedPull()
     with trial.run():
         entered, gathered = _swept(step, seeds)
     for function in dict.fromkeys((stage.reverse, stage.reverse_own)):
@@ -102,7 +102,7 @@ def require_same(stage: Any, step: Recorded) -> tuple[Any, Any]:
     return slots, seeds
 
 
-def _forward(function: Any, step: Recorded, work: Workspace) -> Any:
+def _forward(function: Any, step: RecordedStep, work: Workspace) -> Any:
     """The slots, where a function of a step gives what the recorded one has given; the last of its results."""
     captured = [value for _, value in step.captured]
     with quiet(), fed(step.ordered):  # what there is to be warned of has been warned of by the recorded step
@@ -112,7 +112,7 @@ def _forward(function: Any, step: Recorded, work: Workspace) -> Any:
     return found[-1]
 
 
-def _swept(step: Recorded, seeds: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def _swept(step: RecordedStep, seeds: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The cotangents of what entered a step, and of what it captured, by a sweep of its records."""
     cts: list[Any] = [None] * len(step.tape.records)
     one = Sweep(cts, masks=step.masks)
@@ -142,7 +142,7 @@ def _backward(function: Any, given: tuple[Any, Any], wanted: tuple[Sequence[Any]
 
 def _require_at_once(
     stage: Any,
-    step: Recorded,
+    step: RecordedStep,
     seeds: list[Any],
     wanted: tuple[Sequence[Any], ...],
     random: np.random.Generator,

@@ -24,7 +24,7 @@ from pullback.rules.generated_pulls import make_pull
 from pullback.rules.nan_masking import without_nan
 from pullback.rules.rule_names import read
 from pullback.rules.unbroadcast import settle
-from pullback.shadow.collective_pulls import CollectivePull, Trial, is_taken_part_in
+from pullback.shadow.collective_pulls import CollectivePull, ComparedPull, is_taken_part_in
 from pullback.shadow.operations import Operation
 from pullback.staging.forward_statements import Forward, NotStageableError, written
 from pullback.statements.symbols import Program, Symbol
@@ -123,7 +123,7 @@ def reverse_statements(
 def _pull_together(i: int, record: Any, ct: Any, sweep: SymbolSweep, *, masks: bool) -> None:
     """Others take part in the call of record ``i``, and so in its pull, whether anything has come to it or not."""
     pull = CollectivePull(i, record, masks=masks)
-    with Trial().run():
+    with ComparedPull().run():
         given = sweep.program.call(pull, (ct, *pull.form.saved_values(record)), {})
     for ident, g in zip(record[1 : pull.first], given, strict=True):
         send(sweep.cts, ident, g, sweep)

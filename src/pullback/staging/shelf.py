@@ -11,7 +11,7 @@ from attrs import define, field
 from pullback.backends.plans import Backend
 from pullback.shadow.operations import Operation, same
 from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.recorded_steps import Recorded
+from pullback.staging.recorded_steps import RecordedStep
 from pullback.staging.stages import Stage, stage_of
 from pullback.words import plugins
 
@@ -49,7 +49,7 @@ class Variants:
         if why not in self.why:
             self.why.append(why)
 
-    def learn(self, step: Recorded) -> Stage | None:
+    def learn(self, step: RecordedStep) -> Stage | None:
         """A step was recorded: a stage where it has been seen before."""
         if any(all(map(same, stage.known.operations, step.operations)) for stage in self.stages):
             self.failed("an operation of the step has failed in between")

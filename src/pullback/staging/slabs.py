@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.staging.placing import Plan
+from pullback.staging.placing import Placement
 
 NBYTES = 31 << 20
 """Bytes of a slab."""
@@ -21,7 +21,7 @@ LINE = 64
 """Bytes of a line of a cache, at which parts begin."""
 
 
-def n_in_slab(plan: Plan, n_left: int, *, alone: bool = True) -> int:
+def n_in_slab(plan: Placement, n_left: int, *, alone: bool = True) -> int:
     """The steps that a slab takes, where ``n_left`` come; 0 where arrays of their own are as good. Where they are not
     ``alone``, other stretches of steps come after they have been reversed: slabs are of one size then, so that a later
     one fits where one was."""
@@ -35,7 +35,7 @@ def n_in_slab(plan: Plan, n_left: int, *, alone: bool = True) -> int:
 
 
 def in_slab(
-    plan: Plan, makers: Sequence[Callable[[], Any]], n_steps: int
+    plan: Placement, makers: Sequence[Callable[[], Any]], n_steps: int
 ) -> tuple[Sequence[Callable[[], Any]], np.ndarray[Any, Any] | None]:
     """The makers of what leaves a function, for so many calls, and the array of which those of slots hand out parts;
     for no calls the makers as they are."""

@@ -14,12 +14,12 @@ from pullback.recording.copies import faithful, faithful_copy
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.tape import Tape
 from pullback.rules.forms import FORMS
-from pullback.shadow.collective_pulls import Trial, draw, is_taken_part_in
-from pullback.shadow.quick_operators import Known
+from pullback.shadow.collective_pulls import ComparedPull, draw, is_taken_part_in
+from pullback.shadow.quick_operators import KnownStep
 from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
-from pullback.staging.recorded_steps import Recorded, require_equal, require_same, share_memory
+from pullback.staging.recorded_steps import RecordedStep, require_equal, require_same, share_memory
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
 from pullback.staging.text import Draft
 from pullback.staging.told_backends import Description
@@ -38,7 +38,7 @@ it would save is little."""
 class Stage:
     """The functions of a step, and what is needed to make an ordinary tape of what was recorded by them."""
 
-    known: Known
+    known: KnownStep
     record: Generated
     reverse: Generated
     advance: Generated
@@ -147,7 +147,7 @@ def valued(x: Any, by_number: dict[int, Any]) -> Any:
     return by_number[x.number] if type(x) is Symbol else x
 
 
-def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
+def stage_of(step: RecordedStep, backend: Backend | None = None) -> Stage:
     """The stage of a recorded step, compared with it byte for byte, with the kernels of a backend where these give the
     same. Raises :class:`NotStageableError`."""
     program = Program(felt=False)
@@ -159,7 +159,7 @@ def stage_of(step: Recorded, backend: Backend | None = None) -> Stage:
     return _stage_of(step, backend, Program())
 
 
-def _stage_of(step: Recorded, backend: Backend | None, program: Program) -> Stage:
+def _stage_of(step: RecordedStep, backend: Backend | None, program: Program) -> Stage:
     records, ranges = step.tape.records, step.ranges
     covered = {k for start, stop in ranges for k in range(start, stop)}
     if covered != set(range(step.tape.n_inputs, len(records))):
@@ -175,7 +175,7 @@ def _stage_of(step: Recorded, backend: Backend | None, program: Program) -> Stag
     reverse = reverse_statements(forward, held, step.tape.n_inputs, seeds, masks=step.masks)
     drafts = _drafts(step, forward, n_forward, reverse, slots, given)
     holds = frozenset(k for k, symbol in enumerate(forward.constants) if symbol.number in slots)
-    stage = _generated(step, Known(step.operations, holds), drafts, reverse, held, slots)
+    stage = _generated(step, KnownStep(step.operations, holds), drafts, reverse, held, slots)
     stage.both, stage.leaf, quietly = _both(step, forward, n_forward, reverse, given, by=backend)
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
@@ -231,7 +231,7 @@ def numbers_held(record: Any) -> list[int]:
     return [x.number for part in saved for x in (part if type(part) is tuple else (part,)) if type(x) is Symbol]
 
 
-def _seeds(forward: Forward, step: Recorded) -> tuple[dict[int, Symbol], list[Symbol]]:
+def _seeds(forward: Forward, step: RecordedStep) -> tuple[dict[int, Symbol], list[Symbol]]:
     seeds: dict[int, Symbol] = {}
     given = []
     for at in step.left:
@@ -244,7 +244,7 @@ def _seeds(forward: Forward, step: Recorded) -> tuple[dict[int, Symbol], list[Sy
 
 
 def _drafts(
-    step: Recorded,
+    step: RecordedStep,
     forward: Forward,
     n_forward: int,
     swept: SymbolSweep,
@@ -282,7 +282,7 @@ def _drafts(
 
 
 def _both(
-    step: Recorded, forward: Forward, n_forward: int, swept: SymbolSweep, given: list[Symbol], *, by: Backend | None
+    step: RecordedStep, forward: Forward, n_forward: int, swept: SymbolSweep, given: list[Symbol], *, by: Backend | None
 ) -> tuple[Generated | None, Generated | None, Sequence[Draft]]:
     """The functions ``both`` and ``leaf``, of a step whose values are small; and from what a backend makes them,
     where nobody hears of what NumPy warns of."""
@@ -334,11 +334,11 @@ def _both_by(
 
 
 def _generated(
-    step: Recorded, known: Known, drafts: list[Draft], swept: SymbolSweep, held: list[Any], slots: tuple[int, ...]
-) -> Stage:
-    cts = [swept.cts[ident] for ident in step.entered]
+    step: RecordedStep, known: KnownStep, drafts: list[Draft], swept: SymbolSweep, held: list[Any],
+    slots: tuple[int, ...],
+) -> Stage:  # fmt: skip
+    cts, made = [swept.cts[ident] for ident in step.entered], {draft.name: draft.generated() for draft in drafts}
     gathered = [swept.gathered.get(ident) for ident, _ in step.captured]
-    made = {draft.name: draft.generated() for draft in drafts}
     record, backward = made["record"], made["reverse"]
     return Stage(
         known, record, backward, made.get("advance", record), made.get("reverse_own", backward), slots, held,
@@ -369,7 +369,7 @@ def with_kernels(
             plain = draft.generated(divided=True)
         random = np.random.default_rng(1)
         for arguments in (given, mapped(given, lambda leaf: _like(random, leaf))):
-            trial = Trial()
+            trial = ComparedPull()
             with quiet(), fed(ordered), trial.run():
                 seen, wanted = plain.whole(*mapped(arguments, faithful), *Workspace().of(plain))
             with quiet(), fed(ordered), trial.run():

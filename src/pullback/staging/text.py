@@ -14,7 +14,7 @@ from pullback.staging.block_runs import all_of, block_form_of, run_in_blocks, wi
 from pullback.staging.blocks import Beside, Block, Item, in_blocks
 from pullback.staging.forward_statements import read_out
 from pullback.staging.generated import Generated, in_file
-from pullback.staging.placing import Line, Plan
+from pullback.staging.placing import Line, Placement
 from pullback.statements.symbols import Program, Statement
 from pullback.statements.ufuncs import into_of, ufunc_of
 from pullback.statements.writes import BASIC_WRITES
@@ -33,7 +33,7 @@ class Draft:
 
     program: Program
     name: str
-    plan: Plan
+    plan: Placement
     arguments: Sequence[tuple[str, Sequence[int]]]
     results: Sequence[Sequence[int]]
     swept: frozenset[int] = frozenset()
@@ -103,7 +103,7 @@ class Writer:
     """Writes the lines of a function, and gathers what they refer to."""
 
     program: Program
-    plan: Plan
+    plan: Placement
     swept: frozenset[int] = frozenset()
     names: dict[str, Any] = field(
         factory=lambda: {"copy_of": faithful_copy, "slice": slice, **dict.fromkeys(_RESERVED)}

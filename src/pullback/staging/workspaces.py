@@ -21,7 +21,7 @@ MOST_LENT = 2
 """The same of arrays that users get: who asks again mostly has what came last."""
 MOST_LENT_NBYTES = 1 << 22
 """Bytes of such an array: the pages of larger ones are large, and soon had."""
-Kind = tuple[tuple[int, ...], Any]
+ArrayKind = tuple[tuple[int, ...], Any]
 """Shape and dtype."""
 
 
@@ -55,14 +55,14 @@ class Fresh:
         return made
 
 
-class Lent:
+class LentArrays:
     """Arrays of one kind that users get: one that has come back, or a new one, all of whose pages the system has to
     hand out. One has come back when nobody has it any more, not by a weak reference either, and it is as it was made.
     """
 
     __slots__ = ("_arrays", "_kind", "_lent")
 
-    def __init__(self, kind: Kind, lent: dict[int, Any]) -> None:
+    def __init__(self, kind: ArrayKind, lent: dict[int, Any]) -> None:
         self._kind, self._lent = kind, lent
         self._arrays: list[Any] = []
 
@@ -79,7 +79,7 @@ class Lent:
         return made
 
 
-def _is_as_made(array: Any, kind: Kind) -> bool:
+def _is_as_made(array: Any, kind: ArrayKind) -> bool:
     flags = array.flags
     return (
         array.shape == kind[0]
@@ -95,13 +95,13 @@ def _is_as_made(array: Any, kind: Kind) -> bool:
 class Arrays:
     """The arrays of all functions of one execution, of which one runs at a time: they share them."""
 
-    buffers: dict[Kind, list[Any]] = field(factory=dict)
-    fresh: dict[Kind, Fresh] = field(factory=dict)
+    buffers: dict[ArrayKind, list[Any]] = field(factory=dict)
+    fresh: dict[ArrayKind, Fresh] = field(factory=dict)
 
-    def buffers_of(self, kinds: Iterable[Kind | None], *, own: bool = False) -> tuple[Any, ...]:
+    def buffers_of(self, kinds: Iterable[ArrayKind | None], *, own: bool = False) -> tuple[Any, ...]:
         """Different arrays of these kinds, which no other function has if they are to be its ``own``."""
-        buffers: dict[Kind, list[Any]] = {} if own else self.buffers
-        taken: Counter[Kind] = Counter()
+        buffers: dict[ArrayKind, list[Any]] = {} if own else self.buffers
+        taken: Counter[ArrayKind] = Counter()
         found: list[Any] = []
         for kind in kinds:
             if kind is None:
@@ -114,21 +114,21 @@ class Arrays:
             taken[kind] += 1
         return tuple(found)
 
-    def fresh_of(self, kinds: Iterable[Kind]) -> tuple[Any, ...]:
+    def fresh_of(self, kinds: Iterable[ArrayKind]) -> tuple[Any, ...]:
         """Who makes arrays of these kinds that leave."""
         return tuple(self.fresh.setdefault(kind, Fresh(*kind)) if _is_large(kind) else _new(kind) for kind in kinds)
 
 
-def _is_large(kind: Kind) -> bool:
+def _is_large(kind: ArrayKind) -> bool:
     """Whether an array is worth looking for one that nobody has."""
     return _nbytes(kind) >= LARGE
 
 
-def _nbytes(kind: Kind) -> int:
+def _nbytes(kind: ArrayKind) -> int:
     return prod(kind[0]) * int(kind[1].itemsize)
 
 
-def _new(kind: Kind) -> Any:
+def _new(kind: ArrayKind) -> Any:
     return partial(np.empty, *kind)
 
 
@@ -158,10 +158,10 @@ class Workspace:
             found = self.arrays[generated.name] = buffers, makers
         return ((*found[0], threads_in_force(self.threads)), found[1]) if generated.plan.divided else found
 
-    def _maker(self, kind: Kind) -> Any:
+    def _maker(self, kind: ArrayKind) -> Any:
         """Who makes an array of what is handed over."""
         is_lent = self.lent is not None and LARGE <= _nbytes(kind) <= MOST_LENT_NBYTES
-        return Lent(kind, self.lent) if is_lent else _new(kind)  # type: ignore[arg-type]
+        return LentArrays(kind, self.lent) if is_lent else _new(kind)  # type: ignore[arg-type]
 
 
 def work_of(works: dict[Any, Workspace], stage: Any, threads: int, *, hands_over: bool = False) -> Workspace:

@@ -55,7 +55,7 @@ class InMemory:
 
 
 @define(eq=False)
-class Held:
+class EncodedEntry:
     """An entry that is stored: each buffer with its order, shape and dtype, and in the form of the codec."""
 
     shell: Any
@@ -80,7 +80,7 @@ class Encoded:
             return entry
         shell, arrays = entry.split()
         roots, windows = packed(arrays)
-        held = Held(shell, windows, [self._encoded(root) for root in roots], [])
+        held = EncodedEntry(shell, windows, [self._encoded(root) for root in roots], [])
         reason = entry.items[0][2] if entry.items else "snapshot"
         held.items = [(id(form), form.nbytes, reason) for _, _, _, form in held.roots]
         self.ledger.hold(held.items)
@@ -102,7 +102,7 @@ class Encoded:
 
     def give(self, stored: Any) -> Any:
         """The entry."""
-        if type(stored) is not Held:
+        if type(stored) is not EncodedEntry:
             return stored
         roots = []
         for turned, shape, dtype, form in stored.roots:
@@ -114,11 +114,11 @@ class Encoded:
 
     def look(self, stored: Any) -> Any:
         """What of the entry is not in another form."""
-        return stored.shell if type(stored) is Held else stored
+        return stored.shell if type(stored) is EncodedEntry else stored
 
     def drop(self, stored: Any) -> None:
         """Its memory goes with the last reference."""
-        if type(stored) is Held:
+        if type(stored) is EncodedEntry:
             self.ledger.release(stored.items)
 
     def close(self) -> None:

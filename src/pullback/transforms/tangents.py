@@ -80,7 +80,7 @@ class Tangents:
         opaque = "out" in prim.opaque
         if not given or not (prim.outputs or opaque or carries_derivative(out)):
             return inactive(self.tape, prim, operands, out, params)
-        call = Call(prim, values, out, residuals, params)
+        call = RuleCall(prim, values, out, residuals, params)
         if opaque:
             pending: Any = Tangent(Pending(call, given))
             return make(self.tape.kinds.tracer, out, pending, self.tape)
@@ -225,7 +225,7 @@ class Pending:
     """The tangent of an opaque value, which has the form of its cotangent: not known before somebody who uses the
     value sends one."""
 
-    call: "Call"
+    call: "RuleCall"
     given: Mapping[int, Any]
 
     def like(self, ct: Any) -> Any:
@@ -234,7 +234,7 @@ class Pending:
 
 
 @define(eq=False)
-class Call:
+class RuleCall:
     """One call of a primitive: its values by the names that rules read."""
 
     prim: Primitive

@@ -1,6 +1,6 @@
 """How far a gradient is: a bar for the sweep, one for what is computed again, one for the reverse, and what remains.
 
-A call gets a :class:`Told` ledger where progress is wanted, and no other call knows of it. It hands everything on to
+A call gets a :class:`TellingLedger` where progress is wanted, and no other call knows of it. It hands everything on to
 the ledger behind it, and tells a :class:`Course` of each step that was executed or reversed. How much there is to do is
 read from the schedule when a loop begins.
 """
@@ -24,7 +24,7 @@ SWEEP, AGAIN, REVERSE = "sweep", "recompute", "reverse"
 
 
 @define(eq=False)
-class Part:
+class CoursePart:
     """Steps of one kind: how many there are (None where nobody knows), how many are done, and the seconds of these."""
 
     total: int | None = 0
@@ -52,7 +52,7 @@ class Course:
 
     show: Callable[["Course"], None]
     close: Callable[[], None] = field(default=lambda: None)
-    parts: dict[str, Part] = field(factory=lambda: {SWEEP: Part(), AGAIN: Part(), REVERSE: Part()})
+    parts: dict[str, CoursePart] = field(factory=lambda: {part: CoursePart() for part in (SWEEP, AGAIN, REVERSE)})
     begun: bool = False
     """Whether it is known how much there is to do."""
     turned: bool = False
@@ -110,7 +110,7 @@ class Course:
         self.close()
 
 
-class Told:
+class TellingLedger:
     """A ledger that tells a course, and is in all else the one behind it."""
 
     __slots__ = ("behind", "course", "marks")
@@ -221,10 +221,10 @@ def executed_again(schedule: Any, n: int | None, sizes: dict[str, int]) -> int |
     return None
 
 
-def told(ledger: Any) -> Told:
+def told(ledger: Any) -> TellingLedger:
     """The ledger, with a bar on the terminal or in the notebook. Raises ``PullbackError`` where rich is missing."""
     bar = _Bar()
-    return Told(ledger, Course(bar.show, bar.close))
+    return TellingLedger(ledger, Course(bar.show, bar.close))
 
 
 class _Bar:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pullback.testing.comparing.differences import derivatives, flatten, inner, random_like, rounding_of, widened
 from pullback.testing.comparing.faults import Fault
-from pullback.testing.gradients.jacobian_check import Arrays, Level, largest, path_along, trusted, unlike
+from pullback.testing.gradients.jacobian_check import Arrays, DerivativeLevel, largest, path_along, trusted, unlike
 from pullback.transforms.forward import jvp
 from pullback.transforms.reverse import vjp
 
@@ -23,7 +23,7 @@ CLOSER, DIGITS, FLOOR = 1e-3, 100.0, 1e-3
 digit if that is more, of their size or of 1e-3 if that is more."""
 
 
-def hessian_faults(level: Level, rng: np.random.Generator, *, numeric: bool = True) -> Iterator[Fault]:
+def hessian_faults(level: DerivativeLevel, rng: np.random.Generator, *, numeric: bool = True) -> Iterator[Fault]:
     """Faults of the next order: each mode over each mode, along one random direction, with numeric derivatives and with
     each other.
 
@@ -45,7 +45,7 @@ def hessian_faults(level: Level, rng: np.random.Generator, *, numeric: bool = Tr
                 yield from _unlike_numeric(above, products, along)
 
 
-def _gradient(level: Level) -> Callable[..., Arrays]:
+def _gradient(level: DerivativeLevel) -> Callable[..., Arrays]:
     """(J'c, f) of (x, c)."""
 
     def gradient(*zs: Any) -> Arrays:
@@ -55,27 +55,27 @@ def _gradient(level: Level) -> Callable[..., Arrays]:
     return gradient
 
 
-def _reverse_over_reverse(level: Level, v: Arrays, w: Arrays) -> NDArray[Any]:
+def _reverse_over_reverse(level: DerivativeLevel, v: Arrays, w: Arrays) -> NDArray[Any]:
     _, pull = vjp(_gradient(level), *level.xs, *level.cts, policy=level.policy)
     return flatten(pull((*v, *w)))
 
 
-def _forward_over_reverse(level: Level, v: Arrays, w: Arrays) -> NDArray[Any]:
+def _forward_over_reverse(level: DerivativeLevel, v: Arrays, w: Arrays) -> NDArray[Any]:
     return flatten(jvp(_gradient(level), (*level.xs, *level.cts), (*v, *w))[1])
 
 
-def _reverse_over_forward(level: Level, v: Arrays, w: Arrays) -> NDArray[Any]:
+def _reverse_over_forward(level: DerivativeLevel, v: Arrays, w: Arrays) -> NDArray[Any]:
     (_, pushed), pull = vjp(lambda *xs: jvp(level.fn, xs, v), *level.xs, policy=level.policy)
     return flatten((*pull((w, level.cts)), *pushed))
 
 
-def _forward_over_forward(level: Level, v: Arrays, w: Arrays) -> NDArray[Any]:
+def _forward_over_forward(level: DerivativeLevel, v: Arrays, w: Arrays) -> NDArray[Any]:
     """<c, f'' v v> + 2 <w, Jv>, which is the Hessian between (v, w) and itself."""
     (_, pushed), (_, twice) = jvp(lambda *xs: jvp(level.fn, xs, v), level.xs, v)
     return np.array([inner(flatten(level.cts), flatten(twice)) + 2 * inner(flatten(w), flatten(pushed))])
 
 
-WAYS: dict[str, Callable[[Level, Arrays, Arrays], NDArray[Any]]] = {
+WAYS: dict[str, Callable[[DerivativeLevel, Arrays, Arrays], NDArray[Any]]] = {
     "reverse over reverse": _reverse_over_reverse,
     "forward over reverse": _forward_over_reverse,
     "reverse over forward": _reverse_over_forward,
@@ -83,7 +83,9 @@ WAYS: dict[str, Callable[[Level, Arrays, Arrays], NDArray[Any]]] = {
 }
 
 
-def _unlike_each_other(level: Level, products: dict[str, Any], along: Arrays, *, kink: bool) -> Iterator[Fault]:
+def _unlike_each_other(
+    level: DerivativeLevel, products: dict[str, Any], along: Arrays, *, kink: bool
+) -> Iterator[Fault]:
     """The gradient of the gradient is the reference: of a symmetric matrix every other way has the same product, up to
     rounding.
 
@@ -110,7 +112,7 @@ def _unlike_each_other(level: Level, products: dict[str, Any], along: Arrays, *,
             )
 
 
-def _unlike_numeric(level: Level, products: dict[str, Any], along: Arrays) -> Iterator[Fault]:
+def _unlike_numeric(level: DerivativeLevel, products: dict[str, Any], along: Arrays) -> Iterator[Fault]:
     zs = (*level.xs, *level.cts)
     gradient = _gradient(level)
     moved = widened(zs, lambda values: flatten(gradient(*values)))

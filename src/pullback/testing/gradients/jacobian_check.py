@@ -1,6 +1,6 @@
 """The Jacobian of a function, by its pull and by its forward derivative, against numeric derivatives.
 
-A :class:`Level` is one order of differentiation: the function of the second level is the pull of the first.
+A :class:`DerivativeLevel` is one order of differentiation: the function of the second level is the pull of the first.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ Arrays = tuple[Any, ...]
 
 
 @frozen(eq=False)
-class Level:
+class DerivativeLevel:
     """``fn(*xs)`` gives a tuple of arrays; ``cts`` are cotangents for them; ``order``: which derivative of the
     user's function."""
 
@@ -60,7 +60,7 @@ class Level:
         return f"{ORDERS.get(self.order, f'{self.order}th')}-order"
 
 
-def next_level(level: Level, rng: np.random.Generator) -> Level:
+def next_level(level: DerivativeLevel, rng: np.random.Generator) -> DerivativeLevel:
     """The level whose function is the pull of this one, at fixed cotangents."""
 
     def gradient(*xs: Any) -> Arrays:
@@ -71,7 +71,7 @@ def next_level(level: Level, rng: np.random.Generator) -> Level:
     return evolve(level, fn=gradient, cts=cts, order=level.order + 1, tol=10 * level.tol)
 
 
-def level_faults(level: Level, modes: tuple[str, ...], rng: np.random.Generator) -> Iterator[Fault]:
+def level_faults(level: DerivativeLevel, modes: tuple[str, ...], rng: np.random.Generator) -> Iterator[Fault]:
     """Faults of this order: "rev" compares <J'ct, v> with <ct, Jv>, "fwd" the derivative of the pull with Jv."""
     if not any(np.size(x) for x in level.xs):
         return
@@ -95,7 +95,7 @@ def level_faults(level: Level, modes: tuple[str, ...], rng: np.random.Generator)
                 yield Fault(f"{level.word} {mode} raised", f"{level.subject}: {type(error).__name__}: {error}")
 
 
-def _reverse(level: Level, vs: list[Arrays], columns: list[Derivative], ct: NDArray[Any]) -> Iterator[Fault]:
+def _reverse(level: DerivativeLevel, vs: list[Arrays], columns: list[Derivative], ct: NDArray[Any]) -> Iterator[Fault]:
     _, pull = vjp(level.fn, *level.xs, policy=level.policy)
     gradient = tuple(pull(level.cts))
     for g, x in zip(gradient, level.xs, strict=True):
@@ -129,7 +129,7 @@ def _reverse(level: Level, vs: list[Arrays], columns: list[Derivative], ct: NDAr
         )
 
 
-def _forward(level: Level, vs: list[Arrays], columns: list[Derivative]) -> Iterator[Fault]:
+def _forward(level: DerivativeLevel, vs: list[Arrays], columns: list[Derivative]) -> Iterator[Fault]:
     """J v in two ways: carried forward, and as the pullback of the pull, which is linear in the cotangent: v ->
     d<pull(ct), v>/dct."""
     _, pull = vjp(level.fn, *level.xs, policy=level.policy)
@@ -150,7 +150,7 @@ def _forward(level: Level, vs: list[Arrays], columns: list[Derivative]) -> Itera
                 return
 
 
-def unlike(level: Level, got: NDArray[Any], v: Arrays, column: Derivative, by: str) -> Iterator[Fault]:
+def unlike(level: DerivativeLevel, got: NDArray[Any], v: Arrays, column: Derivative, by: str) -> Iterator[Fault]:
     """A fault where a derivative is not the numeric one; ``by`` says how it was formed, and what is likely wrong."""
     expected = column.value
     with np.errstate(all="ignore"):
@@ -206,7 +206,7 @@ def _where(v: Arrays) -> str:
     return "along a random direction"
 
 
-def path_along(level: Level, v: Arrays) -> Path:
+def path_along(level: DerivativeLevel, v: Arrays) -> Path:
     """The function of the level along a direction."""
     wide = tuple(w.astype(np.result_type(w, np.float64)) for w in v)  # a small step times float16 would vanish
 
@@ -233,12 +233,12 @@ def start_level(
     rng: np.random.Generator,
     policy: Any = None,
     each_element: int = ALL_ELEMENTS,
-) -> Level:
+) -> DerivativeLevel:
     """The first order: random cotangents for the outputs of ``fn``, which is run once."""
     with np.errstate(all="ignore"):
         outs = fn(*xs)
     moved = widened(xs, lambda values: flatten(fn(*values)))
-    return Level(
+    return DerivativeLevel(
         subject,
         fn,
         xs,

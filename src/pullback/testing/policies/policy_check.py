@@ -142,7 +142,7 @@ Request: TypeAlias = tuple[int | None, int | None, int | None, Any]
 
 
 @frozen(repr=False)
-class Watched(Wrapping):
+class WatchedPolicy(Wrapping):
     """The policy itself, with a list of the schedules that were requested."""
 
     requests: list[Request] = Factory(list)
@@ -192,7 +192,7 @@ def _run_faults(
     ct = random_cotangents(np.random.default_rng(seed), out)
     expected = flatten(plain(ct))[0]
     plain.close()
-    watched = Watched(policy)
+    watched = WatchedPolicy(policy)
     result, pull = vjp(f, *args, policy=policy if isinstance(policy, SaveAll) else watched)
     if not same_bits(tuple(flatten(out)[0]), tuple(flatten(result)[0])):
         yield Fault(

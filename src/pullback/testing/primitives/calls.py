@@ -59,7 +59,7 @@ class Use:
 
 
 @define(eq=False)
-class Call:
+class PrimitiveCall:
     """A primitive with operands and parameters; ``first`` is the evaluation all others are compared with."""
 
     primitive: Primitive
@@ -97,14 +97,14 @@ class Call:
         return f"{self.primitive.name_of(position)!r} ({spec_of(self.operands[position])})"
 
 
-def make_call(prim: Primitive, operands: tuple[Any, ...], params: dict[str, Any]) -> Call:
+def make_call(prim: Primitive, operands: tuple[Any, ...], params: dict[str, Any]) -> PrimitiveCall:
     """The call with its first evaluation, the uses of its rules, and their results on the first seed."""
     operands = tuple(np.asarray(v) if isinstance(v, list | tuple) else v for v in operands)
     first = evaluate(prim, operands, params)
     active = tuple(p for p, v in enumerate(operands) if carries_derivative(v) and prim.rule_name(p) not in prim.nondiff)
     # An opaque or integer output has no cotangent that could be made up here: then no rule is called.
     uses = _uses(prim, active) if any(map(carries_derivative, first.outputs)) else ()
-    call = Call(prim, operands, params, first, _settings(prim, params), active, uses)
+    call = PrimitiveCall(prim, operands, params, first, _settings(prim, params), active, uses)
     call.seeds = _seeds(call)
     for place, use in enumerate(call.uses):
         try:
@@ -130,7 +130,7 @@ def nearby(value: Any) -> Any:
     return (array * (1 + 2.0**-10)).astype(array.dtype) if array.dtype.kind in "fc" else value
 
 
-def environment(call: Call, evaluation: Evaluation, use: Use) -> dict[str, Any]:
+def environment(call: PrimitiveCall, evaluation: Evaluation, use: Use) -> dict[str, Any]:
     """Everything a rule may name, for this use; the arrays are twins of the evaluation's."""
     prim, n = call.primitive, len(call.primitive.operands)
     values: dict[str, Any] = dict(zip(prim.operands, evaluation.operands, strict=False))
@@ -164,13 +164,13 @@ class WrongCountError(Exception):
         self.number = number
 
 
-def stable(call: Call, place: int) -> bool:
+def stable(call: PrimitiveCall, place: int) -> bool:
     """True when the rule gives the same bits again: bits of an unstable rule say nothing about what it reads."""
     use, before = call.uses[place], call.outcomes[place]
     return not isinstance(before, Exception) and same_bits(before, call.results(use, call.seeds[0]))
 
 
-def fits_shape(call: Call, position: int, shape: tuple[int, ...]) -> bool:
+def fits_shape(call: PrimitiveCall, position: int, shape: tuple[int, ...]) -> bool:
     """True for the shapes that the executor takes: the operand's, or a broadcast of it (for elementwise primitives
     the cotangent's)."""
     own = spec_of(call.operands[position]).shape
@@ -179,7 +179,7 @@ def fits_shape(call: Call, position: int, shape: tuple[int, ...]) -> bool:
     return broadcasts_to(own, shape)
 
 
-def _fits(call: Call, position: int, raw: Any) -> bool:
+def _fits(call: PrimitiveCall, position: int, raw: Any) -> bool:
     if raw is None or isinstance(raw, tuple | list | dict | str):
         return False
     array = np.asarray(raw)
@@ -213,7 +213,7 @@ def _uses(prim: Primitive, active: tuple[int, ...]) -> tuple[Use, ...]:
     return tuple(uses.values())
 
 
-def _seeds(call: Call) -> tuple[Any, ...]:
+def _seeds(call: PrimitiveCall) -> tuple[Any, ...]:
     """Random cotangents. For several outputs: all of them, then each alone with None for the others, as the executor
     passes them."""
     rng = np.random.default_rng(SEED)

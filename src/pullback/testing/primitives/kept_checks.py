@@ -7,12 +7,12 @@ import numpy as np
 
 from pullback.testing.comparing.bits import same_bits, twin, twins
 from pullback.testing.comparing.faults import Fault
-from pullback.testing.primitives.calls import Call, Evaluation, apply, environment, evaluate, nearby
+from pullback.testing.primitives.calls import Evaluation, PrimitiveCall, apply, environment, evaluate, nearby
 from pullback.testing.primitives.purity_checks import shares
 from pullback.testing.primitives.read_checks import captured_arrays
 
 
-def kept_results(call: Call) -> Iterator[Fault]:
+def kept_results(call: PrimitiveCall) -> Iterator[Fault]:
     """A forward or a rule that returns an array that it keeps, such as a work array: the next call would change it."""
     first = evaluate(call.primitive, call.operands, call.params)
     own = _named(call, first)
@@ -36,7 +36,7 @@ def kept_results(call: Call) -> Iterator[Fault]:
         yield from _kept_cotangents(call, place, use)
 
 
-def _kept_cotangents(call: Call, place: int, use: Any) -> Iterator[Fault]:
+def _kept_cotangents(call: PrimitiveCall, place: int, use: Any) -> Iterator[Fault]:
     given = [_raw(call, use, factor) for factor in (1, 2)]
     results = [[v for v in raw if isinstance(v, np.ndarray)] for raw in given]
     if any(shares(a, b) for a in results[0] for b in results[1]) or not (
@@ -49,7 +49,7 @@ def _kept_cotangents(call: Call, place: int, use: Any) -> Iterator[Fault]:
         )
 
 
-def _raw(call: Call, use: Any, factor: int) -> Any:
+def _raw(call: PrimitiveCall, use: Any, factor: int) -> Any:
     """The rule's results, from twins of everything, for the seed times ``factor``."""
     seed = call.seeds[0]
     scaled = tuple(v if v is None else v * factor for v in seed) if isinstance(seed, tuple) else seed * factor
@@ -59,7 +59,7 @@ def _raw(call: Call, use: Any, factor: int) -> Any:
         return ()
 
 
-def _named(call: Call, evaluation: Evaluation) -> dict[str, Any]:
+def _named(call: PrimitiveCall, evaluation: Evaluation) -> dict[str, Any]:
     """The arrays that a forward gave, by name."""
     outputs = dict(zip(call.primitive.outputs or ("the output",), evaluation.outputs, strict=False))
     return {k: v for k, v in (outputs | evaluation.residuals).items() if isinstance(v, np.ndarray)}

@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.rules.declaration import Primitive
 from pullback.testing.comparing.faults import Fault, raise_faults
-from pullback.testing.primitives.calls import Call, make_call
+from pullback.testing.primitives.calls import PrimitiveCall, make_call
 from pullback.testing.primitives.kept_checks import kept_results
 from pullback.testing.primitives.purity_checks import (
     memory_layouts,
@@ -31,7 +31,7 @@ from pullback.testing.primitives.second_order import wrong_second_order
 from pullback.words.call_sites import public
 from pullback.words.errors import RuleError
 
-Check = Callable[[Call], Iterable[Fault]]
+Check = Callable[[PrimitiveCall], Iterable[Fault]]
 
 FIRST_ORDER: Final[tuple[Check, ...]] = (
     missing_rules,
@@ -51,7 +51,7 @@ FIRST_ORDER: Final[tuple[Check, ...]] = (
     differing_alternatives,
     wrong_reach,
 )
-"""A new check is a function ``Call -> faults`` and a line here."""
+"""A new check is a function ``PrimitiveCall -> faults`` and a line here."""
 
 SECOND_ORDER: Final[tuple[Check, ...]] = (wrong_second_order,)
 """Checks that run when the first order has no fault: they would find the same faults again, in other words."""

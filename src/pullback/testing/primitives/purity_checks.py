@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pullback.testing.comparing.bits import describe, same_bits, twin, twins
 from pullback.testing.comparing.differences import tolerance
 from pullback.testing.comparing.faults import Fault
-from pullback.testing.primitives.calls import Call, Evaluation, Use, apply, environment, evaluate
+from pullback.testing.primitives.calls import Evaluation, PrimitiveCall, Use, apply, environment, evaluate
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten
 
@@ -21,7 +21,7 @@ LARGE = 10**12
 time."""
 
 
-def mutated_inputs(call: Call) -> Iterator[Fault]:
+def mutated_inputs(call: PrimitiveCall) -> Iterator[Fault]:
     """An operand that the forward writes into; a value that a rule writes into."""
     prim = call.primitive
     for position, (before, after) in enumerate(zip(call.operands, call.first.operands, strict=True)):
@@ -42,7 +42,7 @@ def mutated_inputs(call: Call) -> Iterator[Fault]:
                 )
 
 
-def mutated_parameters(call: Call) -> Iterator[Fault]:
+def mutated_parameters(call: PrimitiveCall) -> Iterator[Fault]:
     """A parameter whose arrays the forward writes into."""
     given = copy.deepcopy(call.params)
     call.primitive.forward(*twins(call.operands, writeable=True), **given)
@@ -55,7 +55,7 @@ def mutated_parameters(call: Call) -> Iterator[Fault]:
             )
 
 
-def mutated_cotangents(call: Call) -> Iterator[Fault]:
+def mutated_cotangents(call: PrimitiveCall) -> Iterator[Fault]:
     """A rule that writes into ``ct``."""
     for _, use in call.ran():
         if "ct" in _writes(call, use):
@@ -66,7 +66,7 @@ def mutated_cotangents(call: Call) -> Iterator[Fault]:
             )
 
 
-def _writes(call: Call, use: Use) -> list[str]:
+def _writes(call: PrimitiveCall, use: Use) -> list[str]:
     """The names of what a rule writes into: ``ct`` and the values that it declares."""
     values = _flagged(environment(call, call.first, use), writeable=True)
     before = {name: twins((values[name],))[0] for name in use.rule.values}
@@ -76,7 +76,7 @@ def _writes(call: Call, use: Use) -> list[str]:
     return [name for name, (original, value) in pairs.items() if not same_bits(original, value)]
 
 
-def undeclared_aliases(call: Call) -> Iterator[Fault]:
+def undeclared_aliases(call: PrimitiveCall) -> Iterator[Fault]:
     """An output or residual that shares memory with an operand though ``view`` is not declared."""
     prim = call.primitive
     outputs = dict(zip(prim.outputs or ("the output",), call.first.outputs, strict=False))
@@ -102,7 +102,7 @@ def shares(a: NDArray[Any], b: NDArray[Any]) -> bool:
     return a.size * b.size > LARGE or np.shares_memory(a, b)
 
 
-def nondeterminism(call: Call) -> Iterator[Fault]:
+def nondeterminism(call: PrimitiveCall) -> Iterator[Fault]:
     """A forward or a rule that gives other bits when called again on the same bits."""
     again = evaluate(call.primitive, call.operands, call.params)
     if not same_bits(call.first.outputs, again.outputs) or not same_bits(
@@ -122,7 +122,7 @@ def nondeterminism(call: Call) -> Iterator[Fault]:
             )
 
 
-def _quiet(call: Call, use: Use) -> Any:
+def _quiet(call: PrimitiveCall, use: Use) -> Any:
     """The results once more, an exception as a value."""
     try:
         return call.results(use, call.seeds[0])
@@ -130,7 +130,7 @@ def _quiet(call: Call, use: Use) -> Any:
         return (np.frombuffer(repr(error).encode(), np.uint8),)
 
 
-def read_only_operands(call: Call) -> Iterator[Fault]:
+def read_only_operands(call: PrimitiveCall) -> Iterator[Fault]:
     """A forward or rule that refuses read-only arrays, which broadcast views and guarded inputs are."""
     if not all(same_bits(a, b) for a, b in zip(call.operands, call.first.operands, strict=True)):
         return  # it writes: said by mutated_inputs
@@ -158,7 +158,7 @@ def read_only_operands(call: Call) -> Iterator[Fault]:
             )
 
 
-def memory_layouts(call: Call) -> Iterator[Fault]:
+def memory_layouts(call: PrimitiveCall) -> Iterator[Fault]:
     """A forward or a rule that gives other numbers for strided, reversed or Fortran-ordered operands and cotangents."""
     tol = 10 * tolerance(*call.operands, *call.first.outputs)
     if "order" not in call.primitive.params:  # with an order of its own, a function of the layout is what it says it is
@@ -173,7 +173,7 @@ def memory_layouts(call: Call) -> Iterator[Fault]:
                 yield from _other_cotangent(call, use, layout, (moved, plain) if several else (moved[0], plain[0]), tol)
 
 
-def _other_operands(call: Call, layout: str, change: Any, tol: float) -> Iterator[Fault]:
+def _other_operands(call: PrimitiveCall, layout: str, change: Any, tol: float) -> Iterator[Fault]:
     moved = tuple(change(v) if isinstance(v, np.ndarray) else v for v in call.operands)
     try:
         evaluation = evaluate(call.primitive, moved, call.params)
@@ -195,7 +195,7 @@ def _other_operands(call: Call, layout: str, change: Any, tol: float) -> Iterato
         yield from _other_values(call, place, evaluation, layout, tol)
 
 
-def _other_values(call: Call, place: int, evaluation: Evaluation, layout: str, tol: float) -> Iterator[Fault]:
+def _other_values(call: PrimitiveCall, place: int, evaluation: Evaluation, layout: str, tol: float) -> Iterator[Fault]:
     use = call.uses[place]
     yield from _layout_fault(
         use,
@@ -204,7 +204,7 @@ def _other_values(call: Call, place: int, evaluation: Evaluation, layout: str, t
     )
 
 
-def _other_cotangent(call: Call, use: Use, layout: str, cts: tuple[Any, Any], tol: float) -> Iterator[Fault]:
+def _other_cotangent(call: PrimitiveCall, use: Use, layout: str, cts: tuple[Any, Any], tol: float) -> Iterator[Fault]:
     def close() -> bool:
         moved, plain = (apply(use, ct, environment(call, call.first, use)) for ct in cts)
         return _all_close(moved, plain, tol)

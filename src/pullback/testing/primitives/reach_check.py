@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from pullback.rules.unbroadcast import project
 from pullback.testing.comparing.faults import Fault
-from pullback.testing.primitives.calls import Call
+from pullback.testing.primitives.calls import PrimitiveCall
 from pullback.words.specs import spec_of
 
 ALL_ELEMENTS = 48
 """The most elements of the output that are looked at."""
 
 
-def wrong_reach(call: Call) -> Iterator[Fault]:
+def wrong_reach(call: PrimitiveCall) -> Iterator[Fault]:
     """A cotangent beyond the declared reach: sparse Jacobians would leave it out without a word."""
     prim = call.primitive
     reach = "place" if prim.elementwise and not prim.trusted else prim.reach

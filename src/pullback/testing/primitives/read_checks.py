@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pullback.testing.comparing.bits import overwritten, poisoned, same_bits, spoiled, twins
 from pullback.testing.comparing.differences import random_like
 from pullback.testing.comparing.faults import Fault
-from pullback.testing.primitives.calls import SEED, Call, Use, apply, environment, evaluate, nearby, stable
+from pullback.testing.primitives.calls import SEED, PrimitiveCall, Use, apply, environment, evaluate, nearby, stable
 from pullback.words.undocumented import global_names
 
 LARGE = 1e4
@@ -26,7 +26,7 @@ DEPTH = 4
 REMEDY = "name it as a parameter of the rule: an operand, out, a residual of the forward, or a keyword parameter"
 
 
-def undeclared_reads(call: Call) -> Iterator[Fault]:
+def undeclared_reads(call: PrimitiveCall) -> Iterator[Fault]:
     """A rule whose result depends on a value that it did not declare."""
     for place, _ in call.sound():
         if not stable(call, place):
@@ -55,7 +55,7 @@ def undeclared_reads(call: Call) -> Iterator[Fault]:
             )
 
 
-def _results(call: Call, use: Use, values: dict[str, Any]) -> Any:
+def _results(call: PrimitiveCall, use: Use, values: dict[str, Any]) -> Any:
     """Raw results as copies; an exception counts as a result that differs from every array."""
     try:
         return twins(apply(use, twins((call.seeds[0],), writeable=True)[0], values))
@@ -63,13 +63,13 @@ def _results(call: Call, use: Use, values: dict[str, Any]) -> Any:
         return None
 
 
-def _evaluated(call: Call, use: Use) -> tuple[Any, Any]:
+def _evaluated(call: PrimitiveCall, use: Use) -> tuple[Any, Any]:
     """What the forward gives, and what the rule then does."""
     evaluation = evaluate(call.primitive, call.operands, call.params)
     return evaluation, _results(call, use, environment(call, evaluation, use))
 
 
-def _changes_after_another_forward(call: Call, use: Use) -> bool:
+def _changes_after_another_forward(call: PrimitiveCall, use: Use) -> bool:
     evaluation, before = _evaluated(call, use)
     try:
         evaluate(call.primitive, tuple(nearby(v) for v in call.operands), call.params)
@@ -79,7 +79,7 @@ def _changes_after_another_forward(call: Call, use: Use) -> bool:
     return changed
 
 
-def _changes_when_overwritten(call: Call, use: Use) -> bool:
+def _changes_when_overwritten(call: PrimitiveCall, use: Use) -> bool:
     evaluation, before = _evaluated(call, use)
     values = environment(call, evaluation, use)
     others = (*evaluation.operands, *evaluation.outputs, *evaluation.residuals.values())
@@ -95,7 +95,7 @@ def _can_be_written(array: NDArray[Any]) -> bool:
     return array.dtype.kind in "fciub" and (base.base is None or bool(base.flags.writeable))
 
 
-def _captured_reads(call: Call, use: Use) -> Iterator[str]:
+def _captured_reads(call: PrimitiveCall, use: Use) -> Iterator[str]:
     """Where the arrays are that the rule reaches through a closure, a global or a default, and really reads."""
     evaluation, before = _evaluated(call, use)  # what the forward leaves behind, it leaves now
     for path, array in captured_arrays(use.rule.fn):
@@ -159,7 +159,7 @@ def _of_function(path: str, function: Any) -> Iterator[tuple[str, Any]]:
         yield f"a default{within}", inner
 
 
-def unneeded_values(call: Call) -> Iterator[Fault]:
+def unneeded_values(call: PrimitiveCall) -> Iterator[Fault]:
     """A declared value that changes nothing, whatever it is overwritten with: it would be held for nothing."""
     for place, use in call.sound():
         if not stable(call, place) or all(np.size(v) == 0 for v in call.outcomes[place]):
@@ -179,7 +179,7 @@ def unneeded_values(call: Call) -> Iterator[Fault]:
                 )
 
 
-def _matters(call: Call, use: Use, values: dict[str, Any], name: str) -> bool:
+def _matters(call: PrimitiveCall, use: Use, values: dict[str, Any], name: str) -> bool:
     """True if some replacement changes the result: beside the call's own values, else beside small integers, which
     tie and vanish often."""
     before = _results(call, use, values)

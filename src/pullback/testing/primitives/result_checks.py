@@ -22,7 +22,7 @@ from pullback.testing.comparing.differences import (
 )
 from pullback.testing.comparing.faults import Fault
 from pullback.testing.gradients.jacobian_check import TRUSTED
-from pullback.testing.primitives.calls import SEED, Call, Use, WrongCountError, fits_shape
+from pullback.testing.primitives.calls import SEED, PrimitiveCall, Use, WrongCountError, fits_shape
 from pullback.words.specs import carries_derivative, spec_of
 
 ALL_ELEMENTS = 48
@@ -30,7 +30,7 @@ ALL_ELEMENTS = 48
 DIRECTIONS = 6
 
 
-def missing_rules(call: Call) -> Iterator[Fault]:
+def missing_rules(call: PrimitiveCall) -> Iterator[Fault]:
     """An active operand without a rule."""
     prim = call.primitive
     for position in call.active:
@@ -44,7 +44,7 @@ def missing_rules(call: Call) -> Iterator[Fault]:
             )
 
 
-def failing_rules(call: Call) -> Iterator[Fault]:
+def failing_rules(call: PrimitiveCall) -> Iterator[Fault]:
     """A rule that raises, a joint rule that returns another number of cotangents than operands."""
     for place, use in enumerate(call.uses):
         outcome = call.outcomes[place]
@@ -64,7 +64,7 @@ def failing_rules(call: Call) -> Iterator[Fault]:
             )
 
 
-def wrong_kinds(call: Call) -> Iterator[Fault]:
+def wrong_kinds(call: PrimitiveCall) -> Iterator[Fault]:
     """None, a tuple from a rule for one operand, a wrong shape, a wrong dtype."""
     for place, use in call.ran():
         for position in use.positions:
@@ -86,7 +86,7 @@ def wrong_kinds(call: Call) -> Iterator[Fault]:
                 yield from _shape_and_dtype(call, use, position, np.asarray(raw))
 
 
-def _shape_and_dtype(call: Call, use: Use, position: int, raw: NDArray[Any]) -> Iterator[Fault]:
+def _shape_and_dtype(call: PrimitiveCall, use: Use, position: int, raw: NDArray[Any]) -> Iterator[Fault]:
     spec = spec_of(call.operands[position])
     if not fits_shape(call, position, raw.shape):
         yield Fault(
@@ -121,7 +121,7 @@ def _shape_and_dtype(call: Call, use: Use, position: int, raw: NDArray[Any]) -> 
         )
 
 
-def wrong_values(call: Call) -> Iterator[Fault]:
+def wrong_values(call: PrimitiveCall) -> Iterator[Fault]:
     """A cotangent that differs from the transpose of the numeric Jacobian."""
     tables: dict[int, list[tuple[Any, Derivative]]] = {}
     for _, use in call.sound():
@@ -135,7 +135,7 @@ def wrong_values(call: Call) -> Iterator[Fault]:
                 yield fault
 
 
-def numeric_columns(call: Call, position: int) -> list[tuple[Any, Derivative]]:
+def numeric_columns(call: PrimitiveCall, position: int) -> list[tuple[Any, Derivative]]:
     """(direction, J direction) for the operand at ``position``: every element where there are few, random directions
     where many."""
     x = np.asarray(call.operands[position])
@@ -152,7 +152,7 @@ def numeric_columns(call: Call, position: int) -> list[tuple[Any, Derivative]]:
     return list(zip(directions, columns, strict=True))
 
 
-def forward_path(call: Call, position: int) -> Any:
+def forward_path(call: PrimitiveCall, position: int) -> Any:
     """``v -> (t -> outputs at operand + t v)``, in float64 where the forward takes it: differences then see more
     digits than the rule."""
     operands = _operands_moved(call)
@@ -168,7 +168,7 @@ def forward_path(call: Call, position: int) -> Any:
     return along
 
 
-def _operands_moved(call: Call) -> tuple[Any, ...]:
+def _operands_moved(call: PrimitiveCall) -> tuple[Any, ...]:
     return widened(call.operands, lambda values: flatten(_forward(call, twins(values, writeable=True))))
 
 
@@ -182,13 +182,15 @@ def _moved(x: Any, t: Any, v: Any) -> Any:
     return moved.item() if isinstance(x, float | complex) and not isinstance(x, np.generic) else moved
 
 
-def _forward(call: Call, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+def _forward(call: PrimitiveCall, operands: tuple[Any, ...]) -> tuple[Any, ...]:
     value = call.primitive.forward(*operands, **call.params)
     value = value[0] if call.primitive.residuals else value
     return tuple(value) if call.primitive.outputs else (value,)
 
 
-def _compare(call: Call, use: Use, position: int, seed: Any, table: list[tuple[Any, Derivative]]) -> Fault | None:
+def _compare(
+    call: PrimitiveCall, use: Use, position: int, seed: Any, table: list[tuple[Any, Derivative]]
+) -> Fault | None:
     """The fault of one cotangent against the table, or None."""
     if not table:
         return None
@@ -222,7 +224,7 @@ def _compare(call: Call, use: Use, position: int, seed: Any, table: list[tuple[A
 
 
 @frozen(eq=False)
-class Row:
+class Comparison:
     """One comparison: <cotangent, direction> by the rule and as expected, the size of the sum's terms, the error of
     ``expected``."""
 
@@ -234,7 +236,7 @@ class Row:
     method: str
 
 
-def judge(cotangent: Any, ct: NDArray[Any], table: list[tuple[Any, Derivative]]) -> list[Row]:
+def judge(cotangent: Any, ct: NDArray[Any], table: list[tuple[Any, Derivative]]) -> list[Comparison]:
     """<J'ct, v> beside <ct, J v> for every column."""
     rows = []
     for v, column in table:
@@ -242,7 +244,7 @@ def judge(cotangent: Any, ct: NDArray[Any], table: list[tuple[Any, Derivative]])
         value, error, weight = column.value[active], column.error[active], ct[active]
         scale = float(np.sum(np.abs(weight) * np.abs(value)))
         rows.append(
-            Row(
+            Comparison(
                 v,
                 inner(cotangent, v),
                 inner(weight, value),
@@ -254,7 +256,9 @@ def judge(cotangent: Any, ct: NDArray[Any], table: list[tuple[Any, Derivative]])
     return rows
 
 
-def _value_fault(call: Call, use: Use, position: int, wrong: list[Row], total: int, tol: float) -> Fault:
+def _value_fault(
+    call: PrimitiveCall, use: Use, position: int, wrong: list[Comparison], total: int, tol: float
+) -> Fault:
     units = [r for r in wrong if np.count_nonzero(r.direction) == 1]
     worst = max(units or wrong, key=lambda r: abs(r.value - r.expected) if np.isfinite(r.value) else np.inf)
     where = "along a random direction"
@@ -271,7 +275,7 @@ def _value_fault(call: Call, use: Use, position: int, wrong: list[Row], total: i
     )
 
 
-def differing_alternatives(call: Call) -> Iterator[Fault]:
+def differing_alternatives(call: PrimitiveCall) -> Iterator[Fault]:
     """Alternatives of one rule that do not give the same bits: the gradient would depend on what a policy holds."""
     reference: dict[int, tuple[Use, Any]] = {}
     for place, use in call.sound():
@@ -295,16 +299,16 @@ def _seed_parts(seed: Any) -> tuple[Any, ...]:
     return seed if isinstance(seed, tuple) else (seed,)
 
 
-def _ct_dtypes(call: Call) -> list[np.dtype[Any]]:
+def _ct_dtypes(call: PrimitiveCall) -> list[np.dtype[Any]]:
     return [v.dtype for v in _seed_parts(call.seeds[0]) if v is not None] or [np.dtype(np.float64)]
 
 
-def _seed_words(call: Call) -> str:
+def _seed_words(call: PrimitiveCall) -> str:
     parts = [describe(v) for v in _seed_parts(call.seeds[0])]
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def _flat_seed(call: Call, seed: Any) -> NDArray[Any]:
+def _flat_seed(call: PrimitiveCall, seed: Any) -> NDArray[Any]:
     """The seed beside the flat outputs: zeros where it is None."""
     parts = zip(_seed_parts(seed), call.first.outputs, strict=True)
     return flatten(np.zeros_like(np.asarray(out)) if ct is None else ct for ct, out in parts if carries_derivative(out))

@@ -8,7 +8,7 @@ import numpy as np
 from pullback.testing.comparing.faults import Fault
 from pullback.testing.gradients.hessian_check import hessian_faults
 from pullback.testing.gradients.jacobian_check import level_faults, next_level, start_level
-from pullback.testing.primitives.calls import SEED, Call
+from pullback.testing.primitives.calls import SEED, PrimitiveCall
 from pullback.words.specs import carries_derivative
 
 REMEDY = (
@@ -17,7 +17,7 @@ REMEDY = (
 )
 
 
-def wrong_second_order(call: Call) -> Iterator[Fault]:
+def wrong_second_order(call: PrimitiveCall) -> Iterator[Fault]:
     """A rule that cannot be applied to traced values, or whose derivative is wrong; nothing where a value is opaque."""
     if not call.uses or call.primitive.opaque:
         return
