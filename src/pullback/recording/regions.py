@@ -33,6 +33,8 @@ class Region:
     subtracts: bool = False
     """Whether an increment takes the value away. Not the same as adding its negative, which gives zeros another
     sign."""
+    known: Any = field(default=None, eq=False, repr=False)
+    """What is known of the one key that leads to it (``Tape.reads``), where that is known."""
 
     def view(self, root: Any) -> Any:
         """The view of ``root`` that the steps lead to; writing to it writes to ``root``."""

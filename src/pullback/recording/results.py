@@ -96,7 +96,7 @@ def view_of(parent: Any, prim: Primitive, params: Mapping[str, Any], out: Any, i
     view._parent_value = parent._value
     view._primitive = prim
     view._params = dict(params)
-    view._written_in = None
+    view._written_in = view._known = None
     if tape.mode == REPLAYABLE and ident is not None:
         tape.governor.watch(view)
     return view

@@ -188,14 +188,16 @@ class Tape:
     __slots__ = (
         "__weakref__", "adopted", "agreement", "captures", "code", "collective", "constants", "enclosing", "governor",
         "inner", "joins", "kept", "kinds", "ledger", "lent", "level", "marked", "marks", "masks", "mode", "n_inputs",
-        "nest", "objects", "outer", "overlapping", "records", "regions", "repeatable", "shadow", "sites", "tangents",
-        "telling", "thread", "trap", "unrecorded",
+        "nest", "objects", "outer", "overlapping", "reads", "records", "regions", "repeatable", "shadow", "sites",
+        "tangents", "telling", "thread", "trap", "unrecorded",
     )  # fmt: skip
     agreement: Any
     lent: tuple[Any, ...]
     """Weak references to arrays that see the memory of buffers (``copies.lent``)."""
     regions: dict[int, Any]
     """The region that was written last at a call site: the next write there is to the same one, as a rule."""
+    reads: dict[int, Any]
+    """The key of slices that was read at a call site, in a tuple, where the next is equal to it, as a rule."""
 
     def __init__(self, level: int, kinds: Any) -> None:
         self.kinds = kinds
@@ -242,7 +244,7 @@ class Tape:
         """Whether the reverse pass may be run again (a ``pull`` that stays)."""
         self.trap: Any = None
         """What looks at every result while a trap is in force; the mode is not RECORDING then."""
-        self.kept, self.regions = NOTHING_KEPT, {}
+        self.kept, self.regions, self.reads = NOTHING_KEPT, {}, {}
         self.code: CodeType | None = None
         """The user's code that made the last record, and the ids of its call sites by instruction offset."""
         self.sites: Sequence[int] = ()
@@ -299,7 +301,7 @@ class Tape:
 
     def close(self) -> None:
         """End the trace: every later use of one of its handles raises."""
-        self.mode, self.constants, self.kept, self.regions = CLOSED, {}, NOTHING_KEPT, {}
+        self.mode, self.constants, self.kept, self.regions, self.reads = CLOSED, {}, NOTHING_KEPT, {}, {}
 
     def __repr__(self) -> str:
         return f"<Tape of {len(self.records)} records, level {self.level}, {MODE_NAMES[self.mode]}>"

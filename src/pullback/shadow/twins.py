@@ -117,4 +117,4 @@ def become(handle: Any, twin: Any) -> None:
     handle._value, handle._id, handle._tape, handle._spec = twin._value, twin._id, twin._tape, None
     handle._flag = twin._flag
     if is_view:  # its parent has become an ordinary handle, too, and is the user's own
-        handle._parent_id, handle._parent_value = twin._parent_id, twin._parent_value
+        handle._parent_id, handle._parent_value, handle._known = twin._parent_id, twin._parent_value, None

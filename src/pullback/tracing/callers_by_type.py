@@ -188,7 +188,9 @@ def _recorded(plan: Plan) -> list[str]:
     record = ", ".join([str(form.opcode), *(f"x{k}._id" for k in form.active), *saved, *specs, *params])
     lines += ["tape.masks = True"] if prim.masks else []
     lines += ["tape.collective = True"] if prim.collective else []
-    lines += ["site = find_site(tape, getframe(2))", "records = tape.records", "ident = len(records)"]
+    lines += ["frame = getframe(2)", "same = frame.f_code is tape.code"]
+    lines += ["site = tape.sites[frame.f_lasti] if same else find_site(tape, frame)"]
+    lines += ["records = tape.records", "ident = len(records)"]
     lines += [f"record = ({record}, site)", "if tape.mode:"]
     lines += [f"    tape.governor.before_record(record, operands, ({_values(plan)},), params)"]
     lines += ["records.append(record)", *_handle(plan)]
@@ -209,7 +211,7 @@ def _handle(plan: Plan) -> list[str]:
             "if seen:",
             "    t = View()",
             "    t._parent, t._parent_id, t._parent_value = x0, x0._id, v0",
-            "    t._primitive, t._params, t._written_in = prim, dict(params), None",
+            "    t._primitive, t._params, t._written_in, t._known = prim, dict(params), None, None",
             "else:",
             "    t = Tracer()",
         ]
@@ -232,7 +234,9 @@ def _held(plan: Plan, k: int) -> list[str]:
     if letter == "v":
         return [f"s{k} = hold(x{k}, v{k}, tape)"]
     if letter == "a":
-        return [f"s{k} = tape.keep(x{k})"]
+        unchanged = f"last.array is x{k} and last.data == x{k}.tobytes()"  # as Tape.keep asks, sooner
+        alike = f"last.copy.dtype is x{k}.dtype and last.copy.shape == x{k}.shape"
+        return ["last = tape.kept", f"s{k} = last.copy if {unchanged} and {alike} else tape.keep(x{k})"]
     lines = [f"x{k}._flag = {SAVED}"] if letter == "w" else []
     value = _value(plan, k)
     whole = plan.prim.elementwise or letter == "n" or k >= len(plan.prim.operands)

@@ -17,6 +17,7 @@ from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, REPLAYABLE, Tape
 from pullback.rules.catalogue import OPERATORS, registry
 from pullback.rules.declaration import Composite, Primitive
 from pullback.rules.generated_pulls import make_form
+from pullback.tracing.callers_by_type import first_calls
 from pullback.tracing.ufuncs import declaration_of, found
 from pullback.words.foreign import plain_parts
 from pullback.words.structures import flatten, map_leaves
@@ -51,6 +52,12 @@ SUMMED_IN_OUT = (
     "trace",
 )
 """NumPy functions that compute in the dtype of ``out=``, where they are told none."""
+
+
+def called(prim: Primitive, operands: tuple[Any, ...], params: Any) -> Any:
+    """The result of a primitive on tracers and others, by the caller for their types."""
+    fast = prim.callers.get(tuple(map(type, operands)))
+    return fast(operands, params) if fast else first_calls(prim, operands, params)
 
 
 def build_caller(key: Any, classes: dict[str, Any]) -> Callable[..., Any]:
@@ -102,6 +109,18 @@ def _exact_form(prim: Primitive, pattern: str) -> Any:
     if key not in prim.forms:
         prim.forms.setdefault(key, make_form(prim, active, len(pattern), frozenset(), exact=True, site=-1))
     return prim.forms[key]
+
+
+def array_function(handle: Any, func: Callable[..., Any], _types: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    """What NumPy calls where a function of its own meets a tracer, a method of that: :func:`function`, sooner where a
+    caller for these types is made."""
+    if not kwargs and not handle._tape.mode:
+        declared = registry.functions.get(func)
+        if type(declared) is Composite and declared.direct is not None:
+            fast = declared.direct.callers.get(tuple(map(type, args)))
+            if fast and type(args[0]) is not handle._tape.kinds.weak:
+                return fast(args, declared.how)
+    return function(handle, func, args, kwargs)
 
 
 def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -93,3 +93,4 @@ def _look_as(view: Any, other: Any) -> None:
     """What ``other`` looks at, and how, is what ``view`` looks at."""
     view._parent, view._parent_id, view._parent_value = other._parent, other._parent_id, other._parent_value
     view._primitive, view._params, view._written_in = other._primitive, other._params, other._written_in
+    view._known = other._known

@@ -10,27 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.selecting.indexing import getitem, read
 from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.crossing import in_step, leave_followed
 from pullback.recording.handles import Handle, Kinds, layout_of, plain_value, resolve, value
 from pullback.recording.keys import is_basic
 from pullback.recording.refusals import shuffled
-from pullback.recording.regions import is_mask
 from pullback.recording.tape import CAPTURED, DEFERRED, RECORDING, REPLAYABLE
 from pullback.recording.writes import is_own_region, set_item
 from pullback.rules.catalogue import registry
 from pullback.tracing.buffers import Resting
-from pullback.tracing.callers_by_type import first_calls
 from pullback.tracing.conversions import Unconverted
-from pullback.tracing.dispatch import CALLERS, ByName, build_caller, function, method
+from pullback.tracing.dispatch import CALLERS, ByName, array_function, build_caller, called, method
 from pullback.tracing.flat import Flat, own_key, set_shape
 from pullback.tracing.in_place import in_place
+from pullback.tracing.parts_at_once import assigned, increments, item
 from pullback.tracing.resting import quick_operators
 from pullback.tracing.taking_over import TAKING_OVER
 from pullback.tracing.ufuncs import SCALARS, meant, ufunc
-from pullback.tracing.writes_at_once import added, assigned
 from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
 from pullback.words.undocumented import by_assignment
 
@@ -38,12 +35,6 @@ from pullback.words.undocumented import by_assignment
 def caller(key: Any) -> Callable[..., Any]:
     """The fastest way to call a primitive, by name or ufunc; made on first use."""
     return CALLERS.get(key) or build_caller(key, _CALLED_WITH)
-
-
-def called(prim: Any, operands: tuple[Any, ...], params: Any) -> Any:
-    """The result of a primitive on tracers and others, by the caller for their types."""
-    fast = prim.callers.get(tuple(map(type, operands)))
-    return fast(operands, params) if fast else first_calls(prim, operands, params)
 
 
 def compared(other: Any) -> Any:
@@ -73,9 +64,7 @@ class Tracer(Unconverted):
             return fast(x) if y is ABSENT else fast(x, y)
         return ufunc(func, how, (x,) if y is ABSENT else (x, y, *more), kwargs)
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return function(self, func, args, kwargs)
-
+    __array_function__ = array_function
     __pullback_record__ = staticmethod(called)
 
     def __pullback_value__(self) -> Any:
@@ -228,11 +217,7 @@ class Tracer(Unconverted):
         return round(plain_value(self), digits)
 
     # In place: written through every view, or rebound where NumPy rebinds.
-    def __iadd__(self, other: Any) -> Any:
-        return self if added(self, other, False) else in_place("add", resolve(self), other)
-
-    def __isub__(self, other: Any) -> Any:
-        return self if added(self, other, True) else in_place("subtract", resolve(self), other)
+    __iadd__, __isub__ = increments("add", subtracts=False), increments("subtract", subtracts=True)
 
     def __imul__(self, other: Any) -> Any:
         return in_place("multiply", resolve(self), other)
@@ -275,14 +260,7 @@ class Tracer(Unconverted):
         return bool(np.any(plain_value(self) == value(item)))
 
     # Indexing.
-    def __getitem__(self, key: Any) -> Any:
-        if type(key) is int or is_basic(key):
-            return read(self, key)
-        key = self._tape.keep(key) if type(key) is np.ndarray and key.dtype.kind in "iu" else own_key(key, self)
-        found = called(getitem, (self,), {"key": key})
-        if isinstance(found, Handle) and is_mask(key):
-            found._tape.masks = True
-        return found
+    __getitem__ = item
 
     def __setitem__(self, key: Any, new: Any) -> None:
         if type(new) is View and new._parent is self:
@@ -358,13 +336,15 @@ class Tracer(Unconverted):
 class View(Tracer):
     """A tracer that looks at part of another; stale after a write to it, it derives itself again when next read."""
 
-    __slots__ = ("_params", "_parent", "_parent_id", "_parent_value", "_primitive", "_written_in")
+    __slots__ = ("_known", "_params", "_parent", "_parent_id", "_parent_value", "_primitive", "_written_in")
 
     _parent: Any
     _parent_value: Any
     _primitive: Any
     _params: dict[str, Any]
     _written_in: Any
+    _known: Any
+    """What ``Tape.reads`` has of the key that led here, the very tuple; None where it has none."""
 
     def _refresh(self) -> None:
         if self._tape.mode == CAPTURED:

@@ -194,7 +194,7 @@ def read(handle: Any, key: Any) -> Any:
             return call(getitem, (handle,), params)  # shares no memory with anything, so it is no view
         part = kinds.view()
         part._parent, part._parent_id, part._parent_value = handle, handle._id, value
-        part._primitive, part._params, part._written_in = getitem, params, None
+        part._primitive, part._params, part._written_in, part._known = getitem, params, None, None
     else:
         part = kinds.tracer()
     frame = _getframe(2)
@@ -206,6 +206,24 @@ def read(handle: Any, key: Any) -> Any:
     tape.records.append(record)
     if governed:
         tape.governor.watch(part)
+    return part
+
+
+def gathered(handle: Any, places: Any) -> Any:
+    """``handle[places]`` for an array of integers, as :func:`read`: the elements there, which are nobody else's."""
+    tape = handle._tape
+    k = tape.kept
+    same = k.array is places and k.copy.dtype is places.dtype and k.data == places.tobytes()
+    key = k.copy if same and k.copy.shape == places.shape else tape.keep(places)
+    kinds = tape.kinds
+    value = handle._value if type(handle) is kinds.tracer else resolve(handle)._value
+    if tape.mode or tape.thread != get_ident() or handle._id is None or type(value) is not np.ndarray:
+        return call(getitem, (handle,), {"key": key})
+    out, part, frame = value[key], kinds.tracer(), _getframe(2)
+    site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
+    records = tape.records
+    part._value, part._id, part._tape, part._flag, part._spec = out, len(records), tape, FREE, None
+    records.append((READ.opcode, handle._id, handle._spec or spec_of_handle(handle), (key,), site))
     return part
 
 

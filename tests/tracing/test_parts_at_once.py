@@ -1,4 +1,4 @@
-"""Writes that take the fast way, against the general one: a policy that may drop values records by that."""
+"""Reads and writes that take the fast way, against the general one: a policy that may drop values records by that."""
 
 import numpy as np
 import pytest
@@ -113,6 +113,56 @@ def test_keys_that_are_equal_and_mean_something_else():
         for key in (1, True, 1, np.int64(1), True):
             w[key] += x[0]
         return np.sum(w * w)
+
+    both_ways(program)
+
+
+KEYS = [
+    slice(1, 3), slice(1, 3), slice(1, 3), slice(True, 3), slice(np.int64(1), 3), slice(np.array(1), 3), slice(0, 2), 1,
+    (slice(1, 3), slice(0, 2)), (slice(1, 3), slice(0, 2)), (slice(1, 3), np.array([0, 1])), (slice(1, 3), [0, 1]),
+    np.array([1, 2]), np.array([1, 2], np.int8), np.array([False, True, True]), [1, 2], (slice(1, 3), 1),
+    (slice(1, 3), True), (slice(1, 3),), Ellipsis, None, (), slice(2, 2), np.array(1), np.array([], int),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("start", range(len(KEYS)))
+def test_keys_of_all_kinds_at_one_place(start):
+    """The key that is known of the place is the one before it, which has come twice."""
+
+    def program(x):
+        w, total = np.sin(x), 0.0
+        for key in (KEYS[start - 1], KEYS[start - 1], KEYS[start], KEYS[start], KEYS[start - 1], *KEYS):
+            part = w[key]
+            total = total + np.sum(part * part)
+            w[key] += 0.25
+        return total + np.sum(w * x)
+
+    both_ways(program)
+
+
+@pytest.mark.parametrize("key", [slice(1.0, 3), slice("a", 3), slice(np.ones(2), 3), (slice(1, 3), 1.0)])
+def test_a_key_that_numpy_refuses_is_refused_where_another_is_known(key):
+    def program(x):
+        for k in (slice(1, 3), slice(1, 3), slice(1, 3), key):
+            part = x[k]
+        return np.sum(part)
+
+    with pytest.raises((TypeError, IndexError)):
+        pb.grad(program)(X)
+
+
+def test_what_is_written_through_a_known_view_after_its_array_has_changed():
+    def program(x):
+        w, v = np.sin(x), np.cos(x)
+        for k in range(4):
+            target = w if k % 2 else v
+            part = target[1:]
+            target *= 1.5
+            part += x[:2]
+            kept = w * w
+            part -= 0.5 * x[1:]
+            w = w + kept[0]
+        return np.sum(w * v)
 
     both_ways(program)
 
