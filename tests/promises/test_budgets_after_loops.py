@@ -12,6 +12,10 @@ FOUND = (  # each took more than its bytes before it was mended
     Reading(10_000, ((20, "outputs", 7, 4, 3),), repeats=False, share=0.02),  # nor what waits to be run again
     Reading(125_000, ((10, "scan", 3, 4, 0),), repeats=False, share=0.6),  # nor all of a stack of outputs
     Reading(10_000, ((0, "while", 8, 3, 2), (3, "fori", 20, 1, 3), (3, "steps", 3, 4, 3)), repeats=False, share=0.0),
+    # Refused between budgets that were accepted: a loop with all tapes and no snapshot could give up nothing,
+    Reading(125_000, ((20, "fori", 13, 2, 0), (10, "fori", 12, 4, 4)), repeats=False, share=0.6),
+    Reading(10_000, ((10, "nest", 25, 1, 3),), repeats=False, share=1.0),  # nor one with loops in its steps,
+    Reading(10_000, ((10, "checkpoint", 58, 1, 2), (10, "iterator", 92, 0, 3)), repeats=False, share=1.0),  # nor code
 )
 
 

@@ -156,7 +156,8 @@ def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, mo
     if _places(record) is not None or (steps.nest is not None and steps.nest.loops):
         from pullback.memory.nested_loops import schedule_of  # noqa: PLC0415 - for those who nest loops
 
-        return schedule_of(record, policy, n, sizes, besides, working_bytes(record))
+        lends = policy.room is not None and ledger is None and record.fresh and _follows(record)
+        return schedule_of(record, policy, n, sizes, besides, working_bytes(record), lends=lends)
     extra = record.needed.staging_bytes
     if policy.affords(extra, besides + sum(sizes.values())):
         besides += extra

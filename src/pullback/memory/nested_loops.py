@@ -119,13 +119,15 @@ class Places:
         return self.nest.first(loop, held) if self.nest.part is None else max(given, int(loop.least))
 
 
-def schedule_of(record: Any, policy: Any, n: int | None, sizes: dict[str, int], besides: int, working: int) -> Any:
+def schedule_of(
+    record: Any, policy: Any, n: int | None, sizes: dict[str, int], besides: int, working: int, *, lends: bool
+) -> Any:
     """The schedule of a loop that is in the step of another, or has others in its own; ``besides`` is for the outermost
-    one, which reserves what those within need while they run."""
+    one, which reserves what those within need while they run, and which ``lends`` to those that follow it."""
     steps, start_held = record.chain.steps, bool(record.chain.start)
     nest, loop = steps.nest, _as_nested(record, n, sizes)
     if steps.enclosing is not None and steps.enclosing.nest is not None and not record.own:
-        policy = policy.parted(_share(record, loop, working) - loop.holds)
+        policy, lends = policy.parted(_share(record, loop, working) - loop.holds), False
     else:
         extra = record.needed.staging_bytes + nest.staging
         if policy.affords(extra, besides + sizes["state_bytes"] + loop.tape_bytes(0)):
@@ -134,9 +136,11 @@ def schedule_of(record: Any, policy: Any, n: int | None, sizes: dict[str, int], 
         else:
             steps.staging = None
         policy = policy.reserving(besides, start_held=start_held)
-    policy = evolve(policy, start_held=start_held, spares=False)
+    policy, in_step_0 = evolve(policy, start_held=start_held, spares=False), nest.held
     if nest.loops:
         sizes = {**sizes, "tape_bytes": _divided(record, evolve(loop, holds=0), policy.room)}
+    if lends:
+        policy = policy.lending(record.chain.store.ledger.total - (in_step_0 if record.chain.probe is not None else 0))
     return policy.schedule(n, **sizes)
 
 

@@ -288,7 +288,8 @@ def draw(chain: Any) -> None:
         "tape_bytes": max(tapes),
     }
     besides = ledger.total + sum(ledger.plain_bytes(records[:first]).values())
-    seen = besides + sum(nbytes for _, nbytes, _ in record_items(records[first:]))
+    before = {key for key, _, _ in record_items(records[:first])}.union(ledger.held)
+    seen = besides + sum(nbytes for key, nbytes, _ in record_items(records[first:]) if key not in before)
     besides += sum(nbytes for key, nbytes, _ in shared if key not in ledger.held)
     needed = chain.needed_by(lifetimes.needed(records, first), lifetimes)
     working = needed.beside(chain.sizes["state_bytes"])

@@ -174,6 +174,9 @@ def end_stretch(governor: Any) -> None:
         if len(chain.work_items) < len(chain.cuts) - 1 and chain.schedule is not None:
             governor.end()  # some of its steps hold nothing
             return
+        if chain.schedule is not None and _holds_much(chain):
+            governor.end()  # as long as it is steps, it can give up some of them for code that follows
+            return
         least = _least(chain)
         if least > governor.policy.room:  # by its steps it may do with less
             governor.end()
@@ -188,6 +191,12 @@ def end_stretch(governor: Any) -> None:
         chain.ended = True
         raise
     governor.hold()
+
+
+def _holds_much(chain: Any) -> bool:
+    """Whether what the steps hold is more than a small part of the bytes."""
+    held = {key: nbytes for items in chain.work_items.values() for key, nbytes, _ in items}
+    return not chain.policy.affords(sum(held.values()), 0)
 
 
 def end_rest(governor: Any) -> None:

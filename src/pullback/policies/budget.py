@@ -152,6 +152,10 @@ class Budget(MemoryPolicy):
     def splits(self, n: int, state_bytes: int, tape_bytes: int) -> Splits:
         """Where ``n`` steps are parted."""
         storage = max(0, self.max_bytes - self.reserved - tape_bytes - self._spared(n, state_bytes, tape_bytes))
+        snapshot, others = 0 if self.start_held else state_bytes, (n - 1) * tape_bytes
+        all_bytes = snapshot + others + tape_bytes
+        if self.begun is not None and snapshot < others and all_bytes > self.max_bytes - self.reserved:
+            storage = min(storage, others - 1)  # with all tapes and no snapshot nothing could be given up
         return plan(n, state_bytes, tape_bytes, storage, start_held=self.start_held)
 
     def rest(self, n: int, first: int, snapshots: Sequence[int], splits: Splits, *, in_work: bool) -> Schedule:
