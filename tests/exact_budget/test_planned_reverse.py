@@ -340,3 +340,16 @@ def test_code_before_marked_steps_is_planned_for_its_own_operations():
 
     x = np.linspace(0.1, 0.9, 10)
     np.testing.assert_array_equal(pb.grad(f, policy=pb.Budget(20_000, exact=True))(x), pb.grad(f)(x))
+
+
+@pytest.mark.slow
+def test_a_program_of_many_operations_is_planned():
+    """Its masks have more decimal digits than Python writes."""
+
+    def f(x):
+        for _ in range(14_400):
+            x = x + 1e-4 * x
+        return np.sum(np.sin(x))
+
+    x = np.linspace(0.1, 0.2, 3)
+    np.testing.assert_array_equal(pb.grad(f, policy=pb.Budget("1 GB", exact=True))(x), pb.grad(f)(x))

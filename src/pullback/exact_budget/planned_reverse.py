@@ -236,11 +236,12 @@ def _held(recipe: Any, p: int, graph: Any) -> set[int]:
 
 def known_way(problem: FixedOrder, resident: int) -> tuple[Sequence[int] | None, bool]:
     """:func:`best_way`, once for equal problems: a program that is run again is planned once."""
-    parts = problem.sizes, problem.costs, problem.reads, problem.extras, problem.max_bytes, resident
-    of_events = ((e.needs, e.makes, e.lives, e.before, e.during) for e in problem.events)
+    parts = problem.sizes, problem.costs, problem.extras, problem.max_bytes
     digest = blake2b(repr(parts).encode(), digest_size=16)
-    for part in of_events:
-        digest.update(repr(part).encode())
+    for mask in (*problem.reads, resident):  # in hexadecimal: Python writes no decimal number of so many digits
+        digest.update(b"%x," % mask)
+    for e in problem.events:
+        digest.update(b"%x,%x,%x,%x,%x," % (e.needs, e.makes, e.lives, e.before, e.during))
     key = digest.digest()
     found = _WAYS.get(key)
     if found is None:
