@@ -485,3 +485,25 @@ def test_functions_written_in_c_are_no_methods_of_classes(tmp_path):
     assert copy.Layer().total(4.0) == 2.0 + 5.0 + 0.8 + 4.0 + 2.0
     np.testing.assert_allclose(pb.grad(copy.Layer().total)(4.0), 0.25 + 0.8 - 0.1 + 1.0)
     np.testing.assert_allclose(pb.hvp(copy.Layer().total, (4.0,), (1.0,)), -1 / 32 + 9 / 125)
+
+
+ROOTS = """
+import cmath
+
+def by_branches(x):
+    found = [cmath.sqrt(x - 2.0).imag, cmath.log(x - 2.0).imag, cmath.log(x - 3.0, 2.0).real, cmath.atanh(x + 1.0).real]
+    found += [cmath.asin(x + 1.0).imag, cmath.acos(x + 1.0).imag, cmath.acosh(x - 0.3).imag, cmath.exp(x).real]
+    found += [abs(cmath.sqrt(-x) - cmath.sinh(x)), cmath.phase(x - 2.0) * x, cmath.cos(x).real]
+    found += [(cmath.sqrt(-x) ** 3).imag]
+    return sum(k * part for k, part in enumerate(found, 1))
+"""
+
+
+def test_cmath_takes_a_real_number_for_a_complex_one(tmp_path):
+    """Real functions gave nan where these have another branch: the square root of a number below zero."""
+    (tmp_path / "roots_of_cmath.py").write_text(ROOTS)
+    f, x = pb.adopt(tmp_path / "roots_of_cmath.py").by_branches, 0.7
+    value, gradient = pb.value_and_grad(f)(x)
+    np.testing.assert_allclose(value, f(x), rtol=1e-14)
+    np.testing.assert_allclose(gradient, (f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rtol=1e-8)
+    np.testing.assert_allclose(pb.jvp(f, (x,), (1.0,))[1], gradient, rtol=1e-13)

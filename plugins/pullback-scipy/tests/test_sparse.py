@@ -72,6 +72,9 @@ def programs(sp, la):
         "dia": (lambda x: sp.dia_array((x, [0, 1]), shape=(N, N + 1)) @ np.arange(N + 1.0), XX.T),
         "dia of one": (lambda x: sp.dia_matrix((x, -1), shape=(N, N)) * np.ones(N), X),
         "dia of another": (lambda d: sp.dia_matrix(csr(d)).toarray(), DATA),
+        "conjugates": (lambda d: (np.conj(csr(1j * d)) @ (1j * np.arange(5.0)) - np.abs(csr(-d)) @ X).real, DATA),
+        "parts": (lambda d: (csr((2 + 3j) * d).real - csr((2 + 3j) * d).conj().imag).toarray(), DATA),
+        "operators of arrays": (lambda d: np.ones((2, 5)) @ csr(d) + (np.ones((5, 5)) + csr(d))[:2], DATA),
         "from dense": (lambda x: sp.csc_array(x) @ np.ones(2), XX),
         "spsolve": (lambda d, b: la.spsolve(csr(d).tocsc(), b), DATA, X),
         "spsolve columns": (lambda d, b: la.spsolve(csr(d).tocsc(), b), DATA, XX),
@@ -238,3 +241,46 @@ def test_a_function_without_a_rule_takes_what_depends_on_no_input_and_refuses_th
     np.testing.assert_allclose(np.sum(pb.grad(norms.fixed)(x) * x), norms.fixed(x), rtol=1e-13)
     with pytest.raises(pb.MissingRuleError, match=r"scipy\.sparse\.linalg\.norm has no rule for a traced sparse array"):
         pb.grad(norms.moving)(x)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")  # of the original's
+def test_what_a_sparse_matrix_gives_has_two_axes_and_the_products_of_numpy_matrix(tmp_path, monkeypatch):
+    (tmp_path / "old_style.py").write_text(
+        "import numpy as np\n"
+        "import scipy.sparse as sp\n"
+        "ROWS, COLUMNS = [0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]\n"
+        "def f(x):\n"
+        "    u = np.arange(1.0, 4.0).reshape(3, 1)\n"
+        "    K = sp.csr_matrix((np.concatenate([x, x**2]), (ROWS, COLUMNS)), shape=(3, 3))\n"
+        "    D = K.todense()\n"
+        "    D[0, 2] = x[1]\n"
+        "    found = [(D * u).sum(), (D * D)[0, 1], (u.T * D).sum(), (x * np.ones(3) @ D).sum(), (D @ x).sum()]\n"
+        "    found += [(D.T * D - D**2).sum(), (2.0 * D + np.eye(3))[1].sum(), D[:, 1].T.A[0, 2], (-D / 2).mean()]\n"
+        "    found += [(D.I * D * u)[1, 0], (np.linalg.inv(D) * u).sum(), np.sum(np.linalg.solve(D, u) ** 2)]\n"
+        "    found += [np.array(K.sum(axis=1)).flatten()[1], K.sum(axis=0).A1[2], (np.asarray(D) * x).sum()]\n"
+        "    found += [(K.sum(axis=0) * K.sum(axis=-1))[0, 0], np.array(D.flatten())[0, :].sum()]\n"
+        "    found += [(np.eye(3) - D + 1.0).sum(axis=0)[0, 1], K.mean(axis=1)[2, 0], len(D) * D.size * x[0]]\n"
+        "    found += [(D.copy() - u).sum()]\n"
+        "    return sum(found)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    plain, copy, x = __import__("old_style").f, pb.adopt(tmp_path / "old_style.py").f, np.array([1.0, 2.0, 3.0])
+    value, gradient = pb.value_and_grad(copy)(x)
+    np.testing.assert_allclose(value, plain(x), rtol=1e-13)
+    differences = [(plain(x + 1e-6 * e) - plain(x - 1e-6 * e)) / 2e-6 for e in np.eye(3)]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-6)
+    assert (pb.grad(copy, policy=pb.Recompute())(x) == gradient).all()
+
+
+def test_what_such_a_matrix_does_not_serve_is_refused():
+    def dense(x):
+        return mirrored.csr_matrix(np.outer(x, x)).todense()
+
+    with pytest.raises(pb.NotDifferentiableError, match=r"the attribute 'partition' .* write S\.toarray\(\)"):
+        pb.grad(lambda x: dense(x).partition(1))(X)
+    with pytest.raises(pb.NotDifferentiableError, match=r"numpy\.sort of a traced one has no derivative"):
+        pb.grad(lambda x: np.sort(dense(x)))(X)
+    with pytest.raises(pb.NotDifferentiableError, match=r"numpy\.exp of a traced sparse array has no derivative here"):
+        pb.grad(lambda x: np.exp(mirrored.csr_matrix(np.outer(x, x))))(X)
+    with pytest.raises(TypeError, match="does not support ufuncs"):
+        pb.grad(lambda x: np.exp(dense(x)))(X)

@@ -165,11 +165,19 @@ def _of_numbers(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
         if type(made) not in (float, complex):  # an integer or a boolean: constant between jumps
             return made
         args = tuple(map(_double, args))
+        if type(made) is complex:  # of a number, too: cmath.sqrt(-1.0)
+            args = tuple(map(_complex, args))
         if name == "log" and len(args) == 2:
             return python_number(np.log(args[0]) / np.log(args[1]))
         return python_number(by_numpy(*args))
 
     return _bound_as(plain, call)
+
+
+def _complex(x: Any) -> Any:
+    """A number as ``cmath`` computes with it."""
+    traced: Any = x
+    return traced.astype(complex) if isinstance(x, Handle) else complex(x)
 
 
 def _double(x: Any) -> Any:

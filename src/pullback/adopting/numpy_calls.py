@@ -31,6 +31,8 @@ def _taking(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def convert(contents: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(type(contents), "holds_tracer", False):  # a matrix of a plugin's
+            contents = contents.A
         if holds_tracer(contents):
             kwargs = {name: value for name, value in kwargs.items() if name != "like"}
             return converted(function, contents, args, kwargs)

@@ -67,6 +67,8 @@ def _kind_of_type(cls: Any) -> str:
     if issubclass(cls, np.ndarray):
         same = all(getattr(cls, name, None) is getattr(np.ndarray, name, None) for name in _ARITHMETIC)
         return ARRAY_LIKE if same and cls.__array_wrap__ in _STORING else OWN
+    if getattr(cls, "holds_tracer", False) and hasattr(cls, "__array_function__"):
+        return OPERATOR  # of a plugin, around traced values
     if hasattr(cls, "__array_function__"):
         return OWN
     converts = _converts(cls)

@@ -8,98 +8,24 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define
 from scipy import sparse
 
 import pullback as pb
-from pullback_scipy.mirroring import holds, primitive
+from pullback_scipy.mirroring import holds
+from pullback_scipy.sparse_arrays.dense_matrices import DenseMatrix
+from pullback_scipy.sparse_arrays.products import Made, added, product, rows_and_columns, transposed_product
 
 COMPRESSED = ("csr", "csc")
 
 
-@frozen
-class Made:
-    """The sparse array of a class and a shape that consists of nonzeros and places it is called with."""
-
-    kind: Any
-    shape: tuple[int, ...]
-
-    def __call__(self, data: Any, places: Any) -> Any:
-        parts = (
-            (data, tuple(places)) if issubclass(self.kind, sparse.coo_array | sparse.coo_matrix) else (data, *places)
-        )
-        return self.kind(parts, shape=self.shape)
-
-
-# ----------------------------------------------------------------------------------------------------------- products
-def _product(data: Any, x: Any, first: Any, second: Any, *, made: Made) -> Any:
-    return made(data, (first, second)) @ x
-
-
-def rows_and_columns(made: Made, first: Any, second: Any) -> tuple[Any, Any]:
-    """Where each nonzero stands."""
-    kind = made.kind.__name__[:3]
-    if kind == "coo":
-        return first, second
-    counted = np.repeat(np.arange(len(second) - 1), np.diff(second))
-    return (counted, first) if kind == "csr" else (first, counted)
-
-
-def _product_rule(
-    ct: Any, data: Any, x: Any, first: Any, second: Any, made: Made, needed: frozenset[str]
-) -> tuple[Any, Any]:
-    of_data, of_x = None, None
-    if "data" in needed:
-        rows, columns = rows_and_columns(made, first, second)
-        of_data = ct[rows] * x[columns]
-        of_data = np.sum(of_data, axis=1) if of_data.ndim == 2 else of_data
-    if "x" in needed:
-        of_x = transposed_product(data, ct, first, second, made=made)
-    return of_data, of_x
-
-
-def _transposed(data: Any, x: Any, first: Any, second: Any, *, made: Made) -> Any:
-    return made(data, (first, second)).T @ x
-
-
-def _transposed_rule(
-    ct: Any, data: Any, x: Any, first: Any, second: Any, made: Made, needed: frozenset[str]
-) -> tuple[Any, Any]:
-    of_data, of_x = None, None
-    if "data" in needed:
-        rows, columns = rows_and_columns(made, first, second)
-        of_data = ct[columns] * x[rows]
-        of_data = np.sum(of_data, axis=1) if of_data.ndim == 2 else of_data
-    if "x" in needed:
-        of_x = product(data, ct, first, second, made=made)
-    return of_data, of_x
-
-
-BILINEAR: Any = {"bilinear": ("data", "x"), "nondiff": ("first", "second")}
-product = primitive(_product, name="scipy.sparse_product", **BILINEAR)
-product.vjp("data", "x", fn=_product_rule)
-transposed_product = primitive(_transposed, name="scipy.sparse_transposed_product", **BILINEAR)
-transposed_product.vjp("data", "x", fn=_transposed_rule)
-
-
-# -------------------------------------------------------------------------------------------------- adding duplicates
-def _added(data: Any, place: Any, *, n: int) -> Any:
-    """The sums of the nonzeros that stand at one place."""
-    total = np.zeros(n, data.dtype)
-    np.add.at(total, place, data)
-    return total
-
-
-added = primitive(
-    _added,
-    name="scipy.sparse_sums",
-    linear=("data",),
-    nondiff=("place",),
-    vjps={"data": lambda ct, place: ct[place]},
-)
-
-
 # ---------------------------------------------------------------------------------------------------------- the array
+EACH: Any = {np.conjugate: "conjugate", np.absolute: "__abs__", np.negative: "__neg__"}
+"""Functions of NumPy's that SciPy's arrays answer for."""
+OPERATORS: Any = {np.matmul: "__rmatmul__", np.multiply: "__rmul__", np.add: "__radd__", np.subtract: "__rsub__"}
+"""Operators of NumPy's arrays whose second operand is a sparse one."""
+
+
 @define(eq=False, repr=False)
 class SparseArray:
     """A sparse array or matrix of SciPy's kind whose nonzeros ``data`` are traced; ``places`` are the two arrays that
@@ -109,7 +35,6 @@ class SparseArray:
     places: tuple[Any, Any]
     made: Made
     holds_tracer = True
-    __array_ufunc__ = None  # so that ``x @ A`` comes here
     __array_priority__ = 20.0
 
     def __repr__(self) -> str:
@@ -121,6 +46,18 @@ class SparseArray:
         raise AttributeError(
             f"a traced sparse array has no {name!r} here; write it by its nonzeros, A.with_data(f(A.data)), or by "
             "A.toarray()"
+        )
+
+    def __array_ufunc__(self, ufunc: Any, how: str, *operands: Any, **options: Any) -> Any:
+        """What NumPy hands over: operators after an array, and functions of each nonzero that leave zeros zero."""
+        if how == "__call__" and not options:
+            if ufunc in EACH:
+                return getattr(self, EACH[ufunc])()
+            if ufunc in OPERATORS and operands[0] is not self:
+                return getattr(self, OPERATORS[ufunc])(operands[0])
+        raise pb.NotDifferentiableError(
+            f"numpy.{ufunc.__name__} of a traced sparse array has no derivative here; write it by its nonzeros, "
+            "A.with_data(f(A.data)), or by A.toarray()"
         )
 
     # ------------------------------------------------------------------------------------------------------ what it is
@@ -264,7 +201,8 @@ class SparseArray:
         flat = np.asarray(rows, np.int64) * self.shape[1] + columns
         return np.reshape(added(self.data, flat, n=self.shape[0] * self.shape[1]), self.shape)
 
-    todense = toarray
+    def todense(self) -> Any:
+        return DenseMatrix(self.toarray()) if self.is_matrix else self.toarray()
 
     def sum(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         if out is not None:
@@ -274,6 +212,10 @@ class SparseArray:
         else:
             other = 1 - axis % 2
             found = added(self.data, np.asarray(self.coords[other]), n=self.shape[other])
+            if self.is_matrix:
+                found = DenseMatrix(np.expand_dims(found, axis))
+        if dtype is not None and isinstance(found, DenseMatrix):
+            return DenseMatrix(found.A.astype(dtype))
         return found if dtype is None else found.astype(dtype)
 
     def mean(self, axis: Any = None) -> Any:
@@ -324,6 +266,19 @@ class SparseArray:
     def __abs__(self) -> Any:
         each = self.without_duplicates()._as(self.format)  # noqa: SLF001 - of this class
         return each.with_data(np.abs(each.data))
+
+    def conjugate(self) -> "SparseArray":
+        return self.with_data(np.conjugate(self.data))
+
+    conj = conjugate
+
+    @property
+    def real(self) -> "SparseArray":
+        return self.with_data(np.real(self.data))
+
+    @property
+    def imag(self) -> "SparseArray":
+        return self.with_data(np.imag(self.data))
 
     def __neg__(self) -> Any:
         return self.with_data(-self.data)

@@ -13,7 +13,8 @@ from scipy.sparse import linalg
 
 import pullback as pb
 from pullback_scipy.mirroring import as_array, holds, primitive
-from pullback_scipy.sparse_arrays.arrays import Made, SparseArray, of_scipy, ours, rows_and_columns
+from pullback_scipy.sparse_arrays.arrays import SparseArray, of_scipy, ours
+from pullback_scipy.sparse_arrays.products import Made, rows_and_columns
 
 
 def at_nonzeros(g: Any, x: Any, rows: Any, columns: Any) -> Any:

@@ -10,7 +10,8 @@ from scipy import sparse
 
 import pullback as pb
 from pullback_scipy.mirroring import as_array, holds, mirror, settled
-from pullback_scipy.sparse_arrays.arrays import Made, SparseArray, ours
+from pullback_scipy.sparse_arrays.arrays import SparseArray, ours
+from pullback_scipy.sparse_arrays.products import Made
 
 
 @frozen(eq=False, repr=False)

@@ -12,8 +12,9 @@ from scipy.sparse import linalg
 
 import pullback as pb
 from pullback_scipy.mirroring import primitive
-from pullback_scipy.sparse_arrays.arrays import Made, SparseArray, rows_and_columns
+from pullback_scipy.sparse_arrays.arrays import SparseArray
 from pullback_scipy.sparse_arrays.direct import spsolve
+from pullback_scipy.sparse_arrays.products import Made, rows_and_columns
 
 
 def _eigsh(data: Any, first: Any, second: Any, *, made: Made, options: tuple[Any, ...]) -> Any:
