@@ -17,7 +17,7 @@ from pullback.adopting.importing import load_file
 from pullback.adopting.namespaces import Namespace
 from pullback.adopting.owning import NOTEBOOK
 from pullback.recording.handles import BORROWED, Handle, is_array, plain_value, root_of
-from pullback.tracing.running import run_traced
+from pullback.tracing.running import Purpose, run_traced
 from pullback.words.errors import InputFileError
 from pullback.words.plugins import COPIES
 from pullback.words.structures import flatten
@@ -175,7 +175,7 @@ def ported(path: str, name: str, arguments: Arguments) -> Patch:
     notebook = Notebook(str(file))
     told = NOTEBOOK.set(notebook)
     try:
-        found = run_traced(function, args, {}, argnums, allow_int=False, policy=None, ledger=None).out
+        found = run_traced((function, args, {}), argnums, Purpose(), policy=None, ledger=None).out
     finally:
         NOTEBOOK.reset(told)
     patch = written(notebook, path, file.read_text("utf-8"))
@@ -192,7 +192,7 @@ def left(program: str, file: Path, name: str, arguments: Arguments, found: Any) 
         exec(compile(program, str(file), "exec"), module.__dict__)  # noqa: S102 - the user's own program
         function = getattr(module, name)
         args, argnums = arguments(function)
-        out = run_traced(function, args, {}, argnums, allow_int=False, policy=None, ledger=None).out
+        out = run_traced((function, args, {}), argnums, Purpose(), policy=None, ledger=None).out
     except Exception as error:  # noqa: BLE001 - it is told
         lines = [part.lineno for part in traceback.extract_tb(error.__traceback__) if part.filename == str(file)]
         return (

@@ -30,7 +30,7 @@ from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS, Form
 from pullback.shapes_only.equal_specs import SpecSolver
 from pullback.shapes_only.hollow_arrays import has_spec, shapes_alone
-from pullback.tracing.running import Traced
+from pullback.tracing.running import Purpose, Traced
 from pullback.transforms.argnums import name_of
 from pullback.transforms.pulls import Pull
 from pullback.transforms.reverse import traced_under
@@ -92,9 +92,9 @@ def _with_cotangents(graph: Graph, traced: Traced) -> Graph:
 def traced_once(f: Callable[..., Any], args: tuple[Any, ...], policy: Any = None) -> Iterator[tuple[Traced, Ledger]]:
     """One run of ``f`` under a policy, by default save-all, every float or complex leaf of the arguments an input, and
     the ledger of what is held; after the block nothing is."""
-    how: Any = {"allow_int": True, "repeatable": True}
     with shapes_alone() if has_spec(args) else nullcontext():
-        traced, ledger = traced_under(policy or SaveAll(), f, args, {}, range(len(args)), **how)
+        purpose = Purpose(allow_int=True, repeatable=True)
+        traced, ledger = traced_under((f, args, {}), range(len(args)), policy or SaveAll(), purpose)
         with closing(Pull(traced, ledger)):
             yield traced, ledger
 

@@ -184,7 +184,7 @@ def tried(f: Callable[..., Any], args: tuple[Any, ...], policy: MemoryPolicy) ->
     """
     began = time.perf_counter()
     with planning() as loops:
-        traced, pull = forward(f, args, {}, range(len(args)), policy, allow_int=True, repeatable=True)
+        traced, pull = forward((f, args, {}), range(len(args)), policy)
     elapsed = time.perf_counter() - began
     governor = traced.governor
     chains = governor is not None and bool(governor.chains)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from sys import _getframe
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import define, frozen
@@ -89,28 +89,34 @@ class Traced:
         ]
 
 
-def run_traced(
-    f: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Any,
-    argnums: Sequence[int],
-    *,
-    allow_int: bool,
-    policy: Any,
-    ledger: Any,
-    governor: Any = None,
-    repeatable: bool = False,
-    joins: bool = False,
-) -> Traced:
-    """Call ``f`` with tracers for the leaves of the arguments at ``argnums``; the trace has ended when this returns.
+Called = tuple[Callable[..., Any], tuple[Any, ...], Any]
+"""The user's function, its arguments by position and those by keyword."""
 
-    ``governor`` governs the records under a policy that may drop values. With ``joins`` only a sweep looks at them, so
-    a loop of adopted code may be one record. Raises :class:`NotDifferentiableError` for an integer or boolean argument
-    unless ``allow_int``.
+
+class Purpose(NamedTuple):
+    """What a trace is made for, as the transform knows that asks for it."""
+
+    allow_int: bool = False
+    """Whether an integer or boolean argument is let in."""
+    repeatable: bool = False
+    """Whether it may be reversed more than once."""
+    joins: bool = False
+    """Whether a sweep alone looks at the records, so that a loop of adopted code may be one."""
+
+
+def run_traced(
+    call: Called, argnums: Sequence[int], purpose: Purpose, *, policy: Any, ledger: Any, governor: Any = None
+) -> Traced:
+    """Call the function with tracers for the leaves of the arguments at ``argnums``; the trace has ended when this
+    returns.
+
+    ``governor`` governs the records under a policy that may drop values. Raises :class:`NotDifferentiableError` for an
+    integer or boolean argument that is not let in.
     """
+    f, args, kwargs = call
     tape = Tape(next_level(), KINDS)
-    tape.ledger, tape.repeatable, tape.agreement = ledger, repeatable, agreement_in_force()
-    tape.joins = joins
+    tape.ledger, tape.repeatable, tape.agreement = ledger, purpose.repeatable, agreement_in_force()
+    tape.joins = purpose.joins
     tape.objects = objects_held() if governor is None else 0
     if governor is not None:
         tape.mode = REPLAYABLE
@@ -122,7 +128,7 @@ def run_traced(
     for number in argnums:
         leaves, definition = flatten(args[number])
         handles, where = _open_leaves(tape, leaves, f"argument {number}", args[number], inputs)
-        if leaves and not allow_int and all(place is None for place in where):
+        if leaves and not purpose.allow_int and all(place is None for place in where):
             raise NotDifferentiableError(_integer_argument(number, leaves[0], f))
         places.append(where)
         definitions.append(definition)

@@ -14,7 +14,7 @@ from pullback.memory.in_force import policy_in_force
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle, value
 from pullback.recording.tape import Tape
-from pullback.tracing.running import lowered
+from pullback.tracing.running import Purpose, lowered
 from pullback.transforms.argnums import function_of_chosen, name_of
 from pullback.transforms.forward import LinearMap, jvp, tangents_within
 from pullback.transforms.jacobian_blocks import Blocks, Leaves, by_argument, leaves_of, make_blocks
@@ -84,7 +84,8 @@ class Task:
         """The Jacobian and aux, from one recorded run: by rows, or by columns where there are far fewer and
         ``rows_only`` is False."""
         governing = policy_in_force(policy)
-        traced, pull = forward(self.f, self.args, self.kwargs, self.where, governing, allow_int=False, repeatable=True)
+        call, purpose = (self.f, self.args, self.kwargs), Purpose(repeatable=True, joins=True)
+        traced, pull = forward(call, self.where, governing, purpose)
         try:
             out, aux = split_aux(traced.out, has_aux=self.has_aux)
             pull.out_leaves, pull.out_definition = flatten(out)

@@ -4,7 +4,7 @@ their own."""
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from pullback.recording.handles import Handle
 from pullback.recording.traps import TRAPPED
 from pullback.staged_functions.hot_gradients import Hot
 from pullback.staged_functions.known_functions import CARRIED
-from pullback.tracing.running import Traced, lowered, run_traced
+from pullback.tracing.running import Called, Purpose, Traced, lowered, run_traced
 from pullback.transforms.argnums import Chosen, chosen
 from pullback.transforms.pulls import Pull
 from pullback.transforms.seed_checks import conjugate, require_complex_linear, scalar_seed
@@ -31,6 +31,19 @@ from pullback.words.structures import flatten, map_leaves, unflatten
 # The seed of most scalar outputs, and the types of these.
 ONE, FLOATS = np.float64(1), frozenset((np.float64, float))
 NOTHING: Any = nullcontext()
+PULLED, SWEPT = Purpose(allow_int=True, repeatable=True, joins=True), Purpose(joins=True)
+
+
+class GradientSettings(NamedTuple):
+    """What ``grad`` and ``value_and_grad`` are told beside the function and its arguments."""
+
+    policy: Any
+    has_aux: bool
+    holomorphic: bool
+    allow_int: bool
+    conj: bool
+    on_adjoint: Mapping[str, Callable[[Any, Any], Any]] | None
+    progress: bool | None
 
 
 def value_and_grad(
@@ -94,9 +107,9 @@ def value_and_grad(
     >>> float(round(value, 4)), gradient.round(4).tolist()
     (0.2298, [0.0, 0.8415])
     """
-    told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
-    both, hot = _gradient_of(f, chosen(argnums, argnames), with_value=True, told=told)
-    return _made("value_and_grad", f, public(both, like=f, first=hot.first), argnums, argnames, told)
+    asked = GradientSettings(policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
+    both, hot = _gradient_of(f, chosen(argnums, argnames), with_value=True, asked=asked)
+    return _made("value_and_grad", f, public(both, like=f, first=hot.first), argnums, argnames, asked)
 
 
 def grad(
@@ -140,15 +153,17 @@ def grad(
     >>> bool(np.all(pb.grad(energy, policy=pb.Binomial(5))(u) == pb.grad(energy)(u)))
     True
     """
-    told = (policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
-    gradient, hot = _gradient_of(f, chosen(argnums, argnames), with_value=False, told=told)
-    made_of_f = _made("grad", f, public(gradient, like=f, first=hot.first), argnums, argnames, told)
+    asked = GradientSettings(policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress)
+    gradient, hot = _gradient_of(f, chosen(argnums, argnames), with_value=False, asked=asked)
+    made_of_f = _made("grad", f, public(gradient, like=f, first=hot.first), argnums, argnames, asked)
     return hot.named(made_of_f)  # type: ignore[no-any-return]  # the very function
 
 
-def _made(transform: str, f: Any, call: Any, argnums: Any, argnames: Any, told: Any) -> Callable[..., Any]:
+def _made(
+    transform: str, f: Any, call: Any, argnums: Any, argnames: Any, asked: GradientSettings
+) -> Callable[..., Any]:
     """What ``transform`` gives, which can be pickled as ``f`` and the settings."""
-    policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress = told
+    policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress = asked
     return made(
         transform, f, call, argnums=argnums, argnames=argnames, policy=policy, has_aux=has_aux, holomorphic=holomorphic,
         allow_int=allow_int, conj=conj, on_adjoint=on_adjoint, progress=progress,
@@ -156,13 +171,14 @@ def _made(transform: str, f: Any, call: Any, argnums: Any, argnames: Any, told: 
 
 
 def _gradient_of(
-    f: Callable[..., Any], which: Chosen, *, with_value: bool, told: Any
+    f: Callable[..., Any], which: Chosen, *, with_value: bool, asked: GradientSettings
 ) -> tuple[Callable[..., Any], Hot]:
     """What ``grad`` and, ``with_value``, ``value_and_grad`` return; the aux stands beside the first of the results."""
-    policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress = told
+    policy, has_aux, holomorphic, allow_int, conj, on_adjoint, progress = asked
     usual = not (policy or has_aux or holomorphic or conj or on_adjoint or progress) and callable(f)
     plainly = usual and not allow_int
-    hot = Hot(f, which, with_value, plainly, partial(_gradient_of, f, which, with_value=with_value, told=told))
+    purpose = SWEPT if plainly else Purpose(allow_int, holomorphic, not (holomorphic or on_adjoint))
+    hot = Hot(f, which, with_value, plainly, partial(_gradient_of, f, which, with_value=with_value, asked=asked))
     seldom = iter(range(40 if hot.by_itself else 0))  # calls after which it pays to ask whether the function is small
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -175,10 +191,7 @@ def _gradient_of(
             given, at_once, called = hot.gradient(args, where)
             if given is not None:
                 return given[0]
-        traced, ledger = at_once or traced_under(
-            policy, called, args, kwargs, where,
-            allow_int=allow_int, repeatable=holomorphic, progress=progress, joins=not (holomorphic or on_adjoint),
-        )  # fmt: skip
+        traced, ledger = at_once or traced_under((called, args, kwargs), where, policy, purpose, progress)
         with traced.agrees():
             try:
                 out, aux = split_aux(traced.out, has_aux=has_aux)
@@ -189,7 +202,7 @@ def _gradient_of(
                 Pull(traced, ledger).close()
                 raise
             if holomorphic or ledger.heard or ledger.counted or on_adjoint or traced.tape.marks is not None:
-                cts = _pulled_once(Pull(traced, ledger), f, out, seed, (conj, holomorphic, on_adjoint))
+                cts = _pulled_once(Pull(traced, ledger), f, out, seed, asked)
             else:
                 cts = _swept_once(traced, out, seed)
         gradients = traced.structured([conjugate(ct) for ct in cts] if conj else cts)
@@ -211,13 +224,12 @@ def _called(hot: Hot, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
     return gradient_called(hot, args, where)
 
 
-def _pulled_once(pull: Pull, f: Any, out: Any, seed: Any, told: Any) -> list[Any]:
+def _pulled_once(pull: Pull, f: Any, out: Any, seed: Any, asked: GradientSettings) -> list[Any]:
     """The cotangent of every input, of a pull that is used up."""
-    conj, holomorphic, on_adjoint = told
-    pull.conj = conj
-    pull.listen(on_adjoint, keeps=False)
-    cts = pull.once([out], [seed], free=not holomorphic)
-    if holomorphic:
+    pull.conj = asked.conj
+    pull.listen(asked.on_adjoint, keeps=False)
+    cts = pull.once([out], [seed], free=not asked.holomorphic)
+    if asked.holomorphic:
         pull.listen(None, keeps=False)
         require_complex_linear(f, pull.input_specs, cts, pull.once([out], [1j * seed], free=False))
     pull.close()  # who is told of marked values knows the pull: a cycle, which would wait for the collector
@@ -288,9 +300,7 @@ def vjp(
     >>> [ct.tolist() for ct in pull(np.array([1.0, 10.0]))]
     [[3.0, 30.0], 21.0]
     """
-    traced, pull = forward(
-        f, primals, {}, range(len(primals)), policy, allow_int=True, repeatable=True, progress=progress
-    )
+    traced, pull = forward((f, primals, {}), range(len(primals)), policy, progress=progress)
     out, aux = split_aux(traced.out, has_aux=has_aux)
     pull.conj = conj
     pull.out_leaves, pull.out_definition = flatten(out)
@@ -301,39 +311,18 @@ def vjp(
 
 
 def forward(
-    f: Any,
-    args: tuple[Any, ...],
-    kwargs: Any,
-    argnums: Any,
-    policy: Any,
-    *,
-    allow_int: bool,
-    repeatable: bool,
-    progress: bool | None = None,
+    call: Called, argnums: Any, policy: Any, purpose: Purpose = PULLED, progress: bool | None = None
 ) -> tuple[Traced, Pull]:
-    """Run ``f`` on tracers under a policy: the finished trace, and the pull that reverses it."""
-    traced, ledger = traced_under(
-        policy, f, args, kwargs, argnums,
-        allow_int=allow_int, repeatable=repeatable, progress=progress, joins=True,
-    )  # fmt: skip
+    """Run a function on tracers under a policy: the finished trace, and the pull that reverses it."""
+    traced, ledger = traced_under(call, argnums, policy, purpose, progress)
     return traced, Pull(traced, ledger)
 
 
 def traced_under(
-    policy: Any,
-    f: Any,
-    args: tuple[Any, ...],
-    kwargs: Any,
-    argnums: Any,
-    *,
-    allow_int: bool,
-    repeatable: bool,
-    progress: bool | None = None,
-    joins: bool = False,
+    call: Called, argnums: Any, policy: Any, purpose: Purpose, progress: bool | None = None
 ) -> tuple[Traced, Ledger]:
-    """Run ``f`` on tracers under a policy: the finished trace, and where what it holds is booked. Where it ``joins``,
-    loops of adopted code may be single records."""
-    ledger: Any = LEDGERS.get()(heard=repeatable or bool(watchers()))
+    """Run a function on tracers under a policy: the finished trace, and where what it holds is booked."""
+    ledger: Any = LEDGERS.get()(heard=purpose.repeatable or bool(watchers()))
     shown = progress_in_force(progress)
     if shown and not depth() and planned() is None:
         from pullback.watching.progress import told  # noqa: PLC0415 - for those who watch
@@ -346,14 +335,10 @@ def traced_under(
     before = None if (session := resumed()) is None else session.n_loops
     governor = None
     if not saves_all or TRAPPED.get():
-        governor = PlainCode.of(chosen, ledger, repeatable, (f, args, kwargs), marked=saves_all or session is not None)
+        governor = PlainCode.of(chosen, ledger, purpose.repeatable, call, marked=saves_all or session is not None)
     try:
         with using(progress=progress) if progress is not None else NOTHING:
-            traced = run_traced(
-                f, args, kwargs, argnums,
-                allow_int=allow_int, governor=governor, policy=chosen, ledger=ledger, repeatable=repeatable,
-                joins=joins,
-            )  # fmt: skip
+            traced = run_traced(call, argnums, purpose, policy=chosen, ledger=ledger, governor=governor)
     finally:
         if shown:
             ledger.rests()
