@@ -507,3 +507,41 @@ def test_cmath_takes_a_real_number_for_a_complex_one(tmp_path):
     np.testing.assert_allclose(value, f(x), rtol=1e-14)
     np.testing.assert_allclose(gradient, (f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rtol=1e-8)
     np.testing.assert_allclose(pb.jvp(f, (x,), (1.0,))[1], gradient, rtol=1e-13)
+
+
+ASKED_NUMBERS = """
+import cmath
+import math
+import numpy as np
+
+def of_numbers(x):
+    mantissa, exponent = math.frexp(x)
+    rest, whole = math.modf(x + 3.0)
+    found = [math.ldexp(x, 2), mantissa * exponent, rest * whole, math.remainder(2.0 * x, 0.3), math.remainder(0.3, x)]
+    found += [math.dist([x, 0.0, 1.0], (1.0, x * x, 0.5)), math.gamma(x + 1), math.lgamma(x), math.gamma(-x - 0.2)]
+    radius, angle = cmath.polar(complex(x, 2.0))
+    found += [radius * angle, abs(cmath.rect(x, angle) - 1.0), ((x - 2.0) ** 0.5).imag, abs((-x) ** 1.5 + 1.0)]
+    return sum(k * part for k, part in enumerate(found, 1))
+
+def by_its_kind(x):
+    u = np.zeros(3)
+    u[0] = x
+    s = np.sum(u)
+    asked = [hasattr(a, name) for a in (x, s, u) for name in ("__len__", "shape", "is_integer", "real", "nothing")]
+    asked += [(2.0 * x).is_integer(), np.iterable(x), np.iterable(u), hasattr([x], "append"), hasattr(x, "__iter__")]
+    return x * sum(k * part for k, part in enumerate(asked, 1))
+"""
+
+
+@pytest.mark.parametrize("name", ["of_numbers", "by_its_kind"])
+def test_what_programs_do_with_numbers(tmp_path, name):
+    (tmp_path / "numbers_of_python.py").write_text(ASKED_NUMBERS)
+    f, x, h = getattr(pb.adopt(tmp_path / "numbers_of_python.py"), name), 0.7, 1e-5
+    value, gradient = pb.value_and_grad(f)(x)
+    np.testing.assert_allclose(value, f(x), rtol=1e-14)
+    np.testing.assert_allclose(gradient, (f(x + h) - f(x - h)) / (2 * h), rtol=1e-7)
+    np.testing.assert_allclose(pb.jvp(f, (x,), (1.0,))[1], gradient, rtol=1e-13)
+    np.testing.assert_allclose(
+        pb.hvp(f, (x,), (1.0,)), (pb.grad(f)(x + h) - pb.grad(f)(x - h)) / (2 * h), rtol=1e-6, atol=1e-9
+    )
+    assert pb.grad(f, policy=pb.Keep())(x) == pb.grad(f, policy=pb.Recompute())(x) == gradient

@@ -97,3 +97,23 @@ def test_a_file_with_the_name_of_a_library_is_refused(tmp_path):
     (tmp_path / "numpy.py").write_text(TEXT)
     with pytest.raises(pb.AdoptionError, match=r"numpy\.py has the name of what adopted code finds in its place"):
         pb.adopt(tmp_path / "numpy.py")
+
+
+def test_a_copy_that_asks_for_its_version_asks_by_the_name_of_the_original(tmp_path):
+    (tmp_path / "asks_for_versions.py").write_text(
+        "import importlib.metadata, importlib.util\n"
+        "import importlib.metadata as known\n"
+        "from importlib import metadata\n"
+        "from importlib.metadata import PackageNotFoundError, version\n"
+        "NAME = __name__.partition('.')[0] + '.numpy'\n"
+        "FOUND = {f(NAME) for f in (version, known.version, metadata.version, importlib.metadata.version)}\n"
+        "try:\n"
+        "    version(__name__)\n"
+        "except PackageNotFoundError as error:\n"
+        "    MISSING = str(error)\n"
+        "SPEC = importlib.util.find_spec('json').name\n"
+    )
+    copy = pb.adopt(tmp_path / "asks_for_versions.py")
+    assert list(copy.FOUND) == [np.__version__]
+    assert copy.MISSING.endswith(" asks_for_versions")
+    assert copy.SPEC == "json"

@@ -1,4 +1,4 @@
-"""Kinds of values in adopted code: classes that are asked for, iterators over elements, caches of calls.
+"""Kinds of values in adopted code: classes that are asked for, numbers, iterators over elements, caches of calls.
 
-May import: words, recording, primitives.shaping, memory.
+May import: words, rules, recording, primitives.shaping, memory.
 """

@@ -24,12 +24,13 @@ from pullback.words.structures import map_leaves
 
 def called(function: Any) -> Any:
     """What ``function`` means on tracers."""
-    return partial(_called, function) if function is isinstance or isinstance(function, type) else function
+    asks = function is isinstance or function is hasattr or isinstance(function, type)
+    return partial(_called, function) if asks else function
 
 
 def _called(function: Any, *args: Any) -> Any:
-    """``function(*args)`` for one of the builtins ``float``, ``int``, ``complex``, ``type`` and ``isinstance``, or of
-    NumPy's types of numbers; any other is called as it is."""
+    """``function(*args)`` for one of the builtins ``float``, ``int``, ``complex``, ``type``, ``isinstance`` and
+    ``hasattr``, or of NumPy's types of numbers; any other is called as it is."""
     if isinstance(function, type) and issubclass(function, np.generic) and holds_tracer(args):
         return as_scalar_type(function, *args)
     if function is complex and len(args) == 2 and holds_tracer(args):
@@ -40,6 +41,8 @@ def _called(function: Any, *args: Any) -> Any:
         return function(*args)
     if function is isinstance:
         return is_instance(*args)
+    if function is hasattr:
+        return hasattr(type_of(args[0]), args[1])
     if len(args) > 1:
         return function(*args)
     if function is type:

@@ -8,6 +8,7 @@ import importlib
 import math
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import module_from_spec, resolve_name, spec_from_file_location
 from pathlib import Path
@@ -157,10 +158,31 @@ def _imported_plain(name: str, names: Any, local: Any, fromlist: Sequence[str]) 
                 f"from {name} import *: there is no module {name}, so nobody knows its names"
             ) from error
     found = builtins.__import__(name, names, local, fromlist, 0)
-    if name == "importlib":
-        return Namespace(importlib, {"import_module": own_import_module})
+    if name.partition(".")[0] == "importlib" and (not fromlist or name in ("importlib", "importlib.metadata")):
+        return _metadata("metadata") if "." in name and fromlist else _importlib()
     root = answered(name.partition(".")[0])
     return found if root is None or fromlist else root
+
+
+@cache
+def _importlib() -> Namespace:
+    made = Namespace(importlib, {"import_module": own_import_module}, _metadata)
+    made.__dict__.pop("metadata", None)  # found anew when it is asked for
+    return made
+
+
+@cache
+def _metadata(part: str) -> Any:
+    """``importlib.metadata`` of adopted code: a copy that asks for its version asks by the name of the original."""
+    if part != "metadata":
+        return None
+    from importlib import metadata  # noqa: PLC0415 - few programs ask
+
+    def by_own_name(function: Any) -> Any:
+        return staticmethod(lambda name, *args: function(name.removeprefix(f"{COPIES}."), *args))
+
+    asking = ("version", "metadata", "distribution", "files", "requires")
+    return Namespace(metadata, {name: by_own_name(getattr(metadata, name)) for name in asking})
 
 
 def _imported_copy(name: str, fromlist: Sequence[str], *, relative: bool) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from pullback.adopted_kinds import dispatching, iterators, memoised
+from pullback.adopted_kinds.number_functions import double, further_names
 from pullback.adopting import numpy_calls
 from pullback.adopting.compiling import numba_class_names, numba_names
 from pullback.adopting.owning import alone, note_call, note_joined, owned
@@ -164,7 +165,7 @@ def _of_numbers(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
         made = plain(*map(value, args))  # raises what it raises, for the value
         if type(made) not in (float, complex):  # an integer or a boolean: constant between jumps
             return made
-        args = tuple(map(_double, args))
+        args = tuple(map(double, args))
         if type(made) is complex:  # of a number, too: cmath.sqrt(-1.0)
             args = tuple(map(_complex, args))
         if name == "log" and len(args) == 2:
@@ -180,21 +181,12 @@ def _complex(x: Any) -> Any:
     return traced.astype(complex) if isinstance(x, Handle) else complex(x)
 
 
-def _double(x: Any) -> Any:
-    """A number as ``math`` computes with it: a tracer in double precision, and of one element."""
-    if not isinstance(x, Handle):
-        return x
-    number: Any = x
-    number = number.reshape(()) if number.shape else number
-    return number if number.dtype.char in "dD" else number.astype(np.result_type(number.dtype, np.float64))
-
-
 def _hypot(*lengths: Any) -> Any:
     if not any(isinstance(x, Handle) for x in lengths):
         return math.hypot(*lengths)
     if len(lengths) == 2:
         note_call("hypot")
-    sides = tuple(map(_double, lengths))
+    sides = tuple(map(double, lengths))
     return python_number(np.hypot(*sides) if len(sides) == 2 else np.sqrt(sum(np.square(x) for x in sides)))
 
 
@@ -202,7 +194,7 @@ def _fsum(numbers: Any) -> Any:
     numbers = list(numbers)
     if not any(isinstance(x, Handle) for x in numbers):
         return math.fsum(numbers)
-    return python_number(sum(map(_double, numbers)))
+    return python_number(sum(map(double, numbers)))
 
 
 def _of_values(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -227,7 +219,7 @@ def _special(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     @wraps(plain)
     def call(x: Any) -> Any:
-        return python_number(served(_double(x))) if LIVE and isinstance(x, Handle) else plain(x)
+        return python_number(served(double(x))) if LIVE and isinstance(x, Handle) else plain(x)
 
     return _bound_as(plain, call)
 
@@ -251,7 +243,7 @@ def numbers_namespace(name: str) -> Namespace:
     names = {
         one: _of_numbers(getattr(original, one), other) for one, other in _UFUNCS.items() if hasattr(original, one)
     }
-    names["isclose"] = _of_values(original.isclose)
+    names |= further_names(original) | {"isclose": _of_values(original.isclose)}
     if original is math:
         names |= {name: staticmethod(call) for name, call in (("hypot", _hypot), ("fsum", _fsum), ("prod", _prod))}
         names |= {"erf": _special(math.erf), "erfc": _special(math.erfc)}

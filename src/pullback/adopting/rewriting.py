@@ -70,7 +70,7 @@ TAKE_LISTS: Final = frozenset(vars(numpy_calls)) | frozenset(
 )
 """Functions that do ask, those of which a list is no array, and those of which no argument is one."""
 
-ASKED: Final = frozenset(("float", "int", "complex", "type", "isinstance"))
+ASKED: Final = frozenset(("float", "int", "complex", "type", "isinstance", "hasattr"))
 """Builtin functions of which a tracer is asked."""
 ASKED_IN_PATTERNS: Final = ("numpy", "numbers", "collections.abc")
 """Modules that have classes of which a tracer may be an instance."""

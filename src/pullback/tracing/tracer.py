@@ -373,6 +373,10 @@ class Weak(Tracer):
 
     __slots__ = ()
 
+    def is_integer(self) -> bool:
+        """Whether the number is whole, which is no derivative's business."""
+        return bool(float(plain_value(self)).is_integer())
+
 
 KINDS = Kinds(Tracer, View, Buffer, Weak, as_operand)
 _CALLED_WITH = {"Tracer": Tracer, "served": frozenset((Tracer, View)), "called": called, **TAKING_OVER}

@@ -67,10 +67,8 @@ def _kind_of_type(cls: Any) -> str:
     if issubclass(cls, np.ndarray):
         same = all(getattr(cls, name, None) is getattr(np.ndarray, name, None) for name in _ARITHMETIC)
         return ARRAY_LIKE if same and cls.__array_wrap__ in _STORING else OWN
-    if getattr(cls, "holds_tracer", False) and hasattr(cls, "__array_function__"):
-        return OPERATOR  # of a plugin, around traced values
     if hasattr(cls, "__array_function__"):
-        return OWN
+        return OPERATOR if getattr(cls, "holds_tracer", False) else OWN  # a plugin's, around traced values
     converts = _converts(cls)
     by_ufunc = getattr(cls, "__array_ufunc__", False)
     takes = by_ufunc is not False or getattr(cls, "__array_priority__", 0) > 0

@@ -23,6 +23,8 @@ def _power_x_into(ct: Any, x: Any, y: Any, out: Any) -> Any:
 
 @silent
 def _power_x_general(ct: Any, x: Any, y: Any) -> Any:
+    if np.iscomplexobj(ct) and not np.iscomplexobj(x):  # Python's own power: of a number below zero it is complex
+        x = x + 0j
     if not hasattr(y, "dtype"):
         return times(ct * y, np.power(x, y - 1))
     if y.dtype != ct.dtype:
