@@ -10,7 +10,7 @@ from tests.staging.both_ways import loop_over, measured, require_same
 
 import pullback as pb
 from pullback.loop_steps import straight_steps
-from pullback.loop_steps.held_steps import StagedStep
+from pullback.loop_steps.held_steps import StepKind
 from pullback.loop_steps.staged_steps import StagedSteps
 from pullback.scheduling.actions import EndForward, Load, Record, Reverse, Save
 
@@ -53,16 +53,16 @@ def test_steps_that_are_alike_are_not_looked_at_one_by_one(single, policy):
 @pytest.mark.parametrize("differentiated", [False, True])
 def test_rows_that_nobody_differentiates_by_go_back_straight(monkeypatch, policy, differentiated):
     """As steps without rows do; rows with cotangents go back one by one."""
-    rows, seen, pulled = np.linspace(0.1, 1.0, 160).reshape(40, 4), [], StagedStep.reverse
+    rows, seen, pulled = np.linspace(0.1, 1.0, 160).reshape(40, 4), [], StepKind.reverse
 
-    def counted(self, seeds, *, own=False):
-        seen.append(self.k)
-        return pulled(self, seeds, own=own)
+    def counted(self, step, seeds, *, own=False):
+        seen.append(step.k)
+        return pulled(self, step, seeds, own=own)
 
     def f(x, rows):
         return np.sum(pb.scan(lambda u, row: (u * row + np.cos(x * u), None), x, rows, staging=staging)[0] ** 2)
 
-    monkeypatch.setattr(StagedStep, "reverse", counted)
+    monkeypatch.setattr(StepKind, "reverse", counted)
     found = {}
     for staging in ("numpy", "numpy", "off"):
         seen.clear()

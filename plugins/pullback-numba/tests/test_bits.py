@@ -241,6 +241,6 @@ def test_a_step_is_recorded_reversed_and_summed_by_one_function_under_a_policy()
 
     for policy in (pb.Binomial(3), pb.Mixed(6), pb.Recompute(4)):
         [stage] = stages_made(policy)
-        assert stage.at_once is not None and stage.at_once.kernels and stage.leaf.kernels
+        assert stage.both is not None and stage.both.kernels and stage.leaf.kernels
     stages_made(pb.Binomial(3), over="raise")
     stages_made(pb.Binomial(3), all="warn")

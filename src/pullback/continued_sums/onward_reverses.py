@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.recording.crossing import CAPTURE
-from pullback.rules.forms import FORMS
 from pullback.staging.forward_statements import Forward, NotStageableError
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
-from pullback.staging.reverse_statements import reverse_statements
-from pullback.staging.stages import Stage, valued
+from pullback.staging.reverse_statements import reverse_statements, with_symbols
+from pullback.staging.stages import Stage
 from pullback.staging.text import Draft
 from pullback.statements.symbols import Program
 
@@ -25,7 +24,7 @@ def onward_reverse(
         raise NotStageableError("others take part in it")
     program = Program()
     by_number = {n: program.value(x) for n, x in zip(stage.slots, slots, strict=True)}
-    records = [_with_symbols(record, by_number) for record in stage.records]
+    records = [with_symbols(record, by_number) for record in stage.records]
     given = [None if x is None else program.value(x) for x in seeds]
     n, standing = len(stage.entered), captured(stage)
     places = [*range(n), *standing.values()]
@@ -52,10 +51,3 @@ def captured(stage: Stage) -> dict[int, int]:
     came."""
     found = {record[1]: k for k, record in enumerate(stage.records) if record[0] == CAPTURE.opcode}
     return {ident: found[ident] for ident in stage.captured}
-
-
-def _with_symbols(record: Any, by_number: dict[int, Any]) -> Any:
-    form = FORMS[record[0]]
-    if not form.saved:
-        return record
-    return form.with_saved(record, [valued(x, by_number) for x in form.saved_values(record)])

@@ -105,18 +105,70 @@ class StepKind:
     """Ids of the captured values in the trace around."""
     work: Workspace
     n_leaves: int
+    family: object = field(factory=object)
+    """What kinds share that stand for the same steps, for more seeds or fewer."""
+    fewer: dict[tuple[bool, ...], "StepKind"] = field(factory=dict, init=False)
+    """Kinds for fewer seeds, by which leaves and outputs have one."""
+    n_missed: int = field(default=0, init=False)
+    """Steps that had other seeds than any reverse function takes."""
     goes_on: bool = field(init=False)
     """Whether the cotangents that it gives are the seeds of the step before, and nothing else enters it."""
     ids: list[int] = field(init=False)
     """Ids of the captured values that get a cotangent."""
+    seeded: tuple[bool, ...] | None = field(init=False)
+    """Which leaves have a cotangent; None for all of them."""
     own: tuple[Any, Any] = field(init=False)
     """What pulls cotangents of its own back, and the arrays that this works in."""
 
     def __attrs_post_init__(self) -> None:
         stage = self.stage
-        self.goes_on = stage.returns_seeds and False not in stage.entered and not stage.places[1]
+        self.goes_on = stage.returns_seeds
+        self.seeded = None if all(stage.seeded) else stage.seeded
         self.ids = list(compress(self.captured, stage.gathered))
         self.own = stage.reverse_own.function, self.work.of(stage.reverse_own)
+
+    def seeds(self, cts: list[Any]) -> list[Any] | None:
+        """The cotangents that the reverse function takes, from those of leaves and outputs; None where it was made for
+        others."""
+        seeds, specs = [], iter(self.stage.specs)
+        for ct, wanted in zip(cts, self.stage.seeded, strict=True):
+            if not wanted:
+                continue
+            spec = next(specs)
+            kind = np.ndarray if spec.shape else np.generic
+            if not isinstance(ct, kind) or ct.shape != spec.shape or ct.dtype != spec.dtype:
+                return None
+            if not ct.flags.c_contiguous:  # other strides may have other sums, and one element in many places
+                return None
+            seeds.append(ct)
+        return seeds
+
+    def reverse(self, step: "StagedStep", seeds: Sequence[Any], *, own: bool) -> tuple[Sequence[Any], Any]:
+        """The cotangents of what has entered a step, and those of captured values with their ids. ``own`` says that the
+        seeds are what this has returned for the step after."""
+        stage = self.stage
+        generated = stage.reverse_own if own else stage.reverse
+        try:
+            with quiet():
+                cts, gathered = generated.function(step.slots, seeds, *self.work.of(generated))
+        except Exception as error:
+            self.say_step(error, generated, step.k)
+            raise
+        if False in stage.entered:
+            found = iter(cts)
+            cts = [next(found) if wanted else None for wanted in stage.entered]
+        return cts, zip(self.ids, gathered, strict=True)
+
+    def packed(self, cts: Sequence[Any]) -> Sequence[Any]:
+        """The cotangents of those leaves that have one."""
+        return cts if self.seeded is None else list(compress(cts, self.seeded))
+
+    def of_leaves(self, cts: Sequence[Any]) -> Sequence[Any]:
+        """One for each leaf, from those that there are."""
+        if self.seeded is None:
+            return cts
+        found = iter(cts)
+        return [next(found) if wanted else None for wanted in self.seeded]
 
     def say_step(self, error: Exception, generated: Generated, k: int) -> None:
         """Note the user's line in an error of a reverse function, and the step that it has come from."""
@@ -182,38 +234,6 @@ class StagedStep:
         """The step, with these arrays again."""
         slots = put_in(self.slots, arrays)
         return StagedStep(self.kind, slots, self.k, slot_items(self.kind.stage.booked, slots))
-
-    def seeds(self, cts: list[Any]) -> list[Any] | None:
-        """The cotangents that the reverse function takes, from those of leaves and outputs; None where it was made for
-        others."""
-        seeds, specs = [], iter(self.kind.stage.specs)
-        for ct, wanted in zip(cts, self.kind.stage.seeded, strict=True):
-            if not wanted:
-                continue
-            spec = next(specs)
-            kind = np.ndarray if spec.shape else np.generic
-            if not isinstance(ct, kind) or ct.shape != spec.shape or ct.dtype != spec.dtype:
-                return None
-            if not ct.flags.c_contiguous:  # other strides may have other sums, and one element in many places
-                return None
-            seeds.append(ct)
-        return seeds
-
-    def reverse(self, seeds: list[Any], *, own: bool) -> tuple[Sequence[Any], Any]:
-        """The cotangents of the inputs, and those of captured values with their ids. ``own`` says that the seeds are
-        what this has returned for the step after."""
-        stage = self.kind.stage
-        generated = stage.reverse_own if own else stage.reverse
-        try:
-            with quiet():
-                cts, gathered = generated.function(self.slots, seeds, *self.kind.work.of(generated))
-        except Exception as error:
-            self.kind.say_step(error, generated, self.k)
-            raise
-        if False in stage.entered:
-            found = iter(cts)
-            cts = [next(found) if wanted else None for wanted in stage.entered]
-        return cts, zip(self.kind.ids, gathered, strict=True)
 
 
 @define(eq=False)

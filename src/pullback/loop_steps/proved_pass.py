@@ -40,6 +40,8 @@ class ProvedPass:
     """A function that makes the snapshot of a state to which nobody writes."""
     booking: Booking | None = None
     """What is booked of a step that is recorded and reversed at once, where anybody hears of it."""
+    kind: StepKind = field(init=False)
+    """The kind of its steps, with the reverse for the seeds that there are."""
     left: Callable[[], Any] | None = field(default=None, init=False)
     """What is left of the last action, for which the body is needed."""
     told: Any = field(factory=telling, init=False)
@@ -54,7 +56,7 @@ class ProvedPass:
     """The function that reverses a step without giving the state after it, and its arrays."""
 
     def __attrs_post_init__(self) -> None:
-        kind = self.proved.kind
+        kind = self.kind = self.one.after
         stage, work = kind.stage, kind.work
         self.carried = carrying(stage)
         self.advance, self.both = (usable(stage.advance).function, work.of(stage.advance)), both_of(kind)
@@ -64,7 +66,7 @@ class ProvedPass:
     def carry_out(self, numbers: Sequence[int], at: int) -> int:
         """The actions from place ``at`` among the numbers on, as far as they are of states and of rows of tapes in
         memory and of steps that are reversed at once; the place reached."""
-        stage = self.proved.kind.stage
+        stage = self.kind.stage
         try:
             with self.told or _INSIDE:
                 at = self._carry_out(numbers, at)
@@ -84,7 +86,7 @@ class ProvedPass:
         verifier, n = chain.verifier, len(numbers)
         state, chain.state = chain.state, []
         reads: Any = proof.reads
-        seeds, left, looked = (self.one.cts, self.sums), self.told is None and verifier.stride == 1, 0
+        seeds, left, looked = (self.kind.packed(self.one.cts), self.sums), self.told is None and verifier.stride == 1, 0
         (leaf, of_leaf), booking, ledger = self.leaf, self.booking, chain.store.ledger
         heard = ledger.heard
         try:
@@ -162,8 +164,9 @@ class ProvedPass:
     def _hand_over(self, state: Sequence[Any], seeds: Any) -> None:
         """The chain and the pass go on from here."""
         self.chain.state, self.chain.owned = list(state), False
-        self.one.cts, self.sums = seeds
-        self.one.gathered.update(zip(self.proved.kind.ids, self.sums, strict=True))
+        cts, self.sums = seeds
+        self.one.cts = self.kind.of_leaves(cts)
+        self.one.gathered.update(zip(self.kind.ids, self.sums, strict=True))
 
     def _both(self, step: int, state: Sequence[Any], constants: list[Any], seeds: Any) -> tuple[Sequence[Any], Any]:
         verifier, (function, places) = self.chain.verifier, self.both
@@ -176,12 +179,12 @@ class ProvedPass:
 
     def _back(self, k: int, first: int, seeds: Any) -> Any:
         """Take the cotangents through the tapes of steps k down to ``first``."""
-        kind, entries, (cts, sums) = self.proved.kind, self.chain.store.entries, seeds
+        kind, entries, (cts, sums) = self.kind, self.chain.store.entries, seeds
         function, (buffers, fresh) = kind.own
         booked, ledger = self.chain.store.booked, self.chain.store.ledger
         while k >= first:
             step = entries["tape", k, MEMORY]
-            if type(step) is not StagedStep or step.kind is not kind:
+            if type(step) is not StagedStep or step.kind.family is not kind.family:
                 self.left = partial(back, self.chain, k, first)
                 break
             del entries["tape", k, MEMORY]
@@ -234,8 +237,10 @@ def proved_pass_of(chain: Any, snapshot: Callable[..., Any]) -> ProvedPass | Non
     if proved is None or len(passes) != 1 or chain.probe is not None or chain.lookback is not None:
         return None
     masks = steps.enclosing is not None and bool(steps.enclosing.masks)
-    sums = passes[0].sums.totals(proved.kind.ids)
-    if sums is None or not proved.holds(passes[0], masks=masks):
+    if not proved.holds(passes[0], masks=masks):
+        return None
+    sums = passes[0].sums.totals(passes[0].after.ids)
+    if sums is None:
         return None
     chain.rest()
     chain.both = None  # whose sums are others by then

@@ -30,8 +30,10 @@ class Proved:
 
     def holds(self, one: Any, *, masks: bool) -> bool:
         """Whether the body may rest still, on the way of one seed that has come from such a step."""
-        kind = self.kind
-        if one.after is not kind or one.outer is not None or not kind.goes_on or kind.stage.masks != masks:
+        kind = one.after
+        if kind is None or kind.family is not self.kind.family or one.outer is not None:
+            return False
+        if not kind.goes_on or kind.stage.masks != masks:
             return False
         return self.stands()
 

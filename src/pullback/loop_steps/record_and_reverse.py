@@ -227,7 +227,7 @@ class RecordAndReverse:
         given = [state, run.values, run.constants]
         function, places = (self.function, self.places) if keeps else self.advancing
         if keeps:
-            given += one.cts, self.sums
+            given += self.kind.packed(one.cts), self.sums
         try:
             if self.told is None:
                 returned, *cotangents = function(*given, *places)
@@ -240,7 +240,8 @@ class RecordAndReverse:
         if keeps:
             if self.booking is not None:
                 self.staged.steps.ledger.held_once(self.booking.items(state, run.values, run.constants))
-            one.cts, sums = cotangents
+            cts, sums = cotangents
+            one.cts = self.kind.of_leaves(cts)
             if not self.in_place:
                 self.in_place, self.sums = all(map(is_, sums, self.sums)), sums
                 one.gathered.update(zip(self.kind.ids, sums, strict=True))

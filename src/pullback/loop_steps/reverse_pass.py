@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import define, field
 
-from pullback.loop_steps.held_steps import StagedStep, StepTape
+from pullback.loop_steps.held_steps import StagedStep, StepKind, StepTape
 from pullback.memory.ledger import lasting_buffers
 from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.handles import Handle, make
@@ -59,6 +59,8 @@ class Pass:
     own_gathered: set[int] = field(factory=set)
     after: Any = None
     """The kind of the last step, where a stage has reversed it."""
+    kind: StepKind | None = field(default=None, init=False)
+    """The kind whose reverse takes the seeds of the step that comes next."""
     sums: Sweep = field(init=False)
     """The sweep that gathers what staged steps give."""
 
@@ -88,28 +90,38 @@ class Pass:
         within.gathered, within.own_gathered = self.gathered, self.own_gathered
         return within
 
-    def seeds(self, work: StagedStep, step: int) -> list[Any] | None:
+    def seeds(self, work: StagedStep, step: int) -> Sequence[Any] | None:
         """What the reverse function of a stage takes, or None where the step has to be reversed in the ordinary way."""
         if self.outer is not None:
             return None
-        stage = work.kind.stage
-        if self.after is not None and self.after.stage is stage and stage.returns_seeds:  # then they are its own
-            return self.cts
+        after = self.after
+        if after is not None and after.family is work.kind.family and after.goes_on:  # then they are its own
+            self.kind = after
+            packed: Sequence[Any] = after.packed(self.cts)
+            return packed
         rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
-        return work.seeds([*self.cts, *rows])
+        cts = [*self.cts, *rows]
+        self.kind = work.kind
+        found = work.kind.seeds(cts)
+        if found is not None:
+            return found
+        from pullback.loop_steps.fewer_seeds import kind_for  # noqa: PLC0415 - for steps that lack some
 
-    def stepped(self, work: StagedStep, step: int, seeds: list[Any]) -> None:
-        """The cotangents go back through a staged step."""
-        stage = work.kind.stage
-        cts, gathered = work.reverse(seeds, own=seeds is self.cts)
-        entered, x_entered = stage.places
+        self.kind = kind_for(work, cts)
+        return None if self.kind is work.kind else self.kind.seeds(cts)
+
+    def stepped(self, work: StagedStep, step: int, seeds: Sequence[Any]) -> None:
+        """The cotangents go back through a staged step, as ``seeds`` gave them."""
+        kind: Any = self.kind
+        cts, gathered = kind.reverse(work, seeds, own=self.after is kind and kind.goes_on)
+        entered, x_entered = kind.stage.places
         if not x_entered and len(cts) == len(entered):
-            self.cts = cts  # type: ignore[assignment]  # a tuple serves as well
+            self.cts = cts
         else:
             found = iter(cts)
             self.cts = [None if ident is None else next(found) for ident in entered]
             self._rows([None if ident is None else next(found) for ident in x_entered], step)
-        self.after = work.kind
+        self.after = kind
         for ident, ct in gathered:
             self.sums.gather(ident, ct)
 

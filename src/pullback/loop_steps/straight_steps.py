@@ -280,17 +280,18 @@ def straight_back(store: Store, k: int, first: int, one: Any) -> int:
     function, places = kind.own
     buffers, fresh = places
     totals: list[Any] | None = None
+    cts = kind.packed(one.cts)
     while k >= first:
         key = "tape", k, MEMORY
         step = entries.pop(key, None)
-        if type(step) is not StagedStep or step.kind is not kind:
+        if type(step) is not StagedStep or step.kind.family is not kind.family:
             if step is not None:
                 entries[key] = step
             break
         if booked:
             store.ledger.release(booked.pop(key, ()))
         try:
-            one.cts, gathered = function(step.slots, one.cts, buffers, fresh)
+            cts, gathered = function(step.slots, cts, buffers, fresh)
         except Exception as error:
             kind.say_step(error, kind.stage.reverse_own, k)
             raise
@@ -302,6 +303,7 @@ def straight_back(store: Store, k: int, first: int, one: Any) -> int:
             for total, ct in zip(totals, gathered):  # noqa: B905 - there are as many
                 np.add(total, ct, total)
         k -= 1
+    one.cts = kind.of_leaves(cts)
     return k
 
 

@@ -15,8 +15,8 @@ from pullback.staged_replay.pattern_statements import PatternStatements
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
 from pullback.staging.recorded_steps import require_equal
-from pullback.staging.reverse_statements import reverse_statements
-from pullback.staging.stages import booked_slots, numbers_held, valued, with_kernels
+from pullback.staging.reverse_statements import reverse_statements, valued
+from pullback.staging.stages import booked_slots, numbers_held, with_kernels
 from pullback.staging.text import Draft
 from pullback.staging.workspaces import Workspace
 from pullback.statements.symbols import Program

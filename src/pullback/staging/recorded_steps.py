@@ -74,6 +74,23 @@ class RecordedStep:
         return all(kind is None or entering(x) == kind for kind, x in zip(self.kinds, leaves, strict=False))
 
 
+def gives_seeds(stage: Any, cts: Sequence[Any]) -> bool:
+    """Whether these cotangents of what enters are seeds of the step before: of the same leaves, and of their kinds."""
+    entered = iter(stage.entered)
+    leaves = [ident is not None and next(entered) for ident in stage.places[0]]
+    return (
+        not stage.places[1]
+        and leaves == list(stage.seeded)
+        and all(
+            isinstance(x, np.ndarray if spec.shape else np.generic)
+            and x.flags.c_contiguous
+            and x.shape == spec.shape
+            and x.dtype == spec.dtype
+            for x, spec in zip(cts, stage.specs, strict=True)
+        )
+    )
+
+
 def share_memory(one: Any, other: Any) -> bool:
     """Whether both are arrays, whose memory may overlap."""
     return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and bool(np.may_share_memory(one, other))

@@ -81,6 +81,21 @@ def held_by_symbols(record: Any, operands: tuple[Any, ...], out: Any, residuals:
     return (*record[:first], *saved, *record[first + len(saved) :])
 
 
+def valued(x: Any, by_number: dict[int, Any]) -> Any:
+    """What a record holds, from the values of the slots."""
+    if type(x) is tuple:
+        return tuple(valued(part, by_number) for part in x)
+    return by_number[x.number] if type(x) is Symbol else x
+
+
+def with_symbols(record: Any, by_number: dict[int, Any]) -> Any:
+    """A record of a stage that holds what stands for its slots ``by_number``."""
+    form = FORMS[record[0]]
+    if not form.saved:
+        return record
+    return form.with_saved(record, [valued(x, by_number) for x in form.saved_values(record)])
+
+
 def _as_held(symbol: Any, value: Any) -> Any:
     """The symbol of a value that a record holds: a copy where the record holds one, as of a slice of an array that is
     being written; NumPy's number where it holds that for one of Python's."""

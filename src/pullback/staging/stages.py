@@ -19,8 +19,8 @@ from pullback.shadow.quick_operators import KnownStep
 from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
-from pullback.staging.recorded_steps import RecordedStep, require_equal, require_same, share_memory
-from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton
+from pullback.staging.recorded_steps import RecordedStep, gives_seeds, require_equal, require_same, share_memory
+from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton, valued
 from pullback.staging.text import Draft
 from pullback.staging.told_backends import Description
 from pullback.staging.workspaces import Workspace
@@ -83,6 +83,8 @@ class Stage:
     """Record and spec of each leaf and output that leaves."""
     returns_seeds: bool = field(default=False, init=False)
     """Whether the cotangents that the reverse gives are what it takes."""
+    others: dict[tuple[bool, ...], "Stage | None"] = field(factory=dict, init=False)
+    """The same with reverses for fewer seeds, by which leaves have one; None where there is none."""
     closed: bool = field(default=False, init=False)
     """Whether the state that it returns has the types, shapes and dtypes of the one that entered, and is its own."""
     repeats: bool = field(default=False, init=False)
@@ -140,13 +142,6 @@ def slot_items(booked: Sequence[tuple[int, str]], slots: Sequence[Any], slab: An
     return list(items.values())
 
 
-def valued(x: Any, by_number: dict[int, Any]) -> Any:
-    """What a record holds, from the values of the slots."""
-    if type(x) is tuple:
-        return tuple(valued(part, by_number) for part in x)
-    return by_number[x.number] if type(x) is Symbol else x
-
-
 def stage_of(step: RecordedStep, backend: Backend | None = None) -> Stage:
     """The stage of a recorded step, compared with it byte for byte, with the kernels of a backend where these give the
     same. Raises :class:`NotStageableError`."""
@@ -180,17 +175,7 @@ def _stage_of(step: RecordedStep, backend: Backend | None, program: Program) -> 
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
     stage.places, stage.left = step.places, step.left
-    stage.returns_seeds = (
-        not step.places[1]
-        and len(samples) == len(step.left) == len(stage.specs) == len(step.places[0])
-        and all(
-            isinstance(x, np.ndarray if spec.shape else np.generic)
-            and x.flags.c_contiguous
-            and x.shape == spec.shape
-            and x.dtype == spec.dtype
-            for x, spec in zip(samples, stage.specs, strict=True)
-        )
-    )
+    stage.returns_seeds = gives_seeds(stage, samples)
     stage.closed, stage.repeats = step.returns_own and step.enters_again(step.returned), step.enters_again(step.after)
     stage.numbers = step.numbers if step.returns_own and stage.repeats else ()
     del samples
@@ -208,7 +193,7 @@ def _stage_of(step: RecordedStep, backend: Backend | None, program: Program) -> 
     return stage
 
 
-def _apart(program: Program, parts: list[list[int]], given: list[Symbol]) -> list[int]:
+def own_seeds(program: Program, parts: list[list[int]], given: list[Symbol]) -> list[int]:
     """The seeds that may be written to when they are what the function has returned for the step after: those whose
     memory nothing else has that it returns, and that is no seed handed on."""
     if len(parts[0]) != len(given):
@@ -273,7 +258,7 @@ def _drafts(
     if not step.of_loop:
         return [record, backward]
     own = Draft(
-        program, "reverse_own", plan_of(program, after, leaving, _apart(program, parts, given)), arguments, parts
+        program, "reverse_own", plan_of(program, after, leaving, own_seeds(program, parts, given)), arguments, parts
     )
     if not step.advances:
         return [record, backward, own]
@@ -296,7 +281,7 @@ def _both(
     cts = [x for x in (swept.cts[ident] for ident in step.entered) if x is not None]
     parts = [[x.number for x in part] for part in (forward.returned, cts, sums)]
     before, after = program.statements[:n_forward], program.statements[n_forward:]
-    own = _apart(program, [parts[1], [x.number for x in gathered]], given)
+    own = own_seeds(program, [parts[1], [x.number for x in gathered]], given)
     whole = [total.number for total in totals if isinstance(program.samples[total.number], np.ndarray)]
     arguments = [
         (name, [x.number for x in part])

@@ -1,0 +1,113 @@
+"""Reverse functions for steps of which not every leaf has a cotangent: none comes back to a clock, or to what is only
+looked at. They are made when some such steps have been reversed in the ordinary way."""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, Final
+
+from pullback.loop_steps.held_steps import StagedStep, StepKind
+from pullback.memory.reverse_sweep import Sweep, sweep
+from pullback.staging.forward_statements import Forward
+from pullback.staging.generated import Generated
+from pullback.staging.placing import plan_of
+from pullback.staging.recorded_steps import gives_seeds, require_equal
+from pullback.staging.reverse_statements import reverse_statements, with_symbols
+from pullback.staging.stages import Stage, own_seeds, with_kernels
+from pullback.staging.text import Draft
+from pullback.staging.workspaces import Workspace
+from pullback.statements.symbols import Program, Symbol
+from pullback.words.undocumented import quiet
+
+BEFORE: Final = 4
+"""Steps with such seeds that are reversed in the ordinary way before a function is made, in each loop that comes first
+to them."""
+
+
+def kind_for(work: StagedStep, cts: Sequence[Any]) -> StepKind:
+    """The kind of a step whose reverse takes the cotangents of these leaves and outputs, where some are None; its own
+    kind where there is none."""
+    base = work.kind
+    stage = base.stage
+    wanted = tuple(at is not None and ct is not None for at, ct in zip(stage.left, cts, strict=True))
+    if wanted == stage.seeded or stage.collective or not any(wanted):
+        return base
+    found = base.fewer.get(wanted)
+    if found is None:
+        base.n_missed += 1
+        if wanted not in stage.others and base.n_missed > BEFORE:
+            stage.others[wanted] = _made(work, stage, cts)
+        other = stage.others.get(wanted)
+        if other is None:
+            return base
+        own = Workspace(base.work.steps, base.work.threads, base.work.shared)
+        found = base.fewer[wanted] = StepKind(other, base.captured, own, base.n_leaves, base.family)
+    return found
+
+
+def _made(work: StagedStep, stage: Stage, cts: Sequence[Any]) -> Stage | None:
+    try:
+        return _stage_for(work, stage, cts)
+    except Exception:  # noqa: BLE001 - whatever a rule does with what is no array: the step is reversed by its records
+        return None
+
+
+def _stage_for(work: StagedStep, stage: Stage, cts: Sequence[Any]) -> Stage:
+    """The stage with a reverse for these cotangents, which gives what a sweep of the step's records gives."""
+    program = Program()
+    by_number = {n: program.value(x) for n, x in zip(stage.slots, work.slots, strict=True)}
+    records = [with_symbols(record, by_number) for record in stage.records]
+    given: list[Symbol] = []
+    seeds: dict[int, Symbol] = {}
+    left = [(at, ct) for at, ct in zip(stage.left, cts, strict=True) if at is not None and ct is not None]
+    for (ident, _), ct in left:
+        given.append(program.value(ct))
+        seeds[ident] = given[-1] if ident not in seeds else seeds[ident] + given[-1]
+    swept = reverse_statements(Forward(program), records, stage.n_inputs, seeds, masks=stage.masks)
+    entered = [swept.cts[ident] for part in stage.places for ident in part if ident is not None]
+    gathered = [swept.gathered.get(ident) for ident in stage.captured]
+    parts = [[x.number for x in part if x is not None] for part in (entered, gathered)]
+    arguments = [("slots", [x.number for x in by_number.values()]), ("seeds", [x.number for x in given])]
+    made = copy(stage)
+    made.seeded = tuple(at is not None and ct is not None for at, ct in zip(stage.left, cts, strict=True))
+    made.specs = tuple(spec for (_, spec), _ in left)
+    made.entered, made.gathered = (tuple(x is not None for x in part) for part in (entered, gathered))
+    made.both, made.leaf = None, None
+    made.returns_seeds = gives_seeds(made, [program.samples[n] for n in parts[0]])
+    wanted = _swept(work, stage, [(ident, ct) for (ident, _), ct in left])
+    values = work.slots, [ct for _, ct in left]
+
+    def function(name: str, writable: Sequence[int]) -> Generated:
+        plan = plan_of(program, program.statements, [*parts[0], *parts[1]], writable)
+        draft = Draft(program, name, plan, arguments, parts)
+        generated = draft.generated()
+        _require_same(generated, values, wanted)
+        backend = work.kind.work.steps.staging.shelf.backend
+        return generated if backend is None else with_kernels(draft, generated, backend, values)[0]
+
+    made.reverse = function("reverse", ())
+    made.reverse_own = function("reverse_own", own_seeds(program, parts, given))
+    program.samples.clear()
+    return made
+
+
+def _swept(work: StagedStep, stage: Stage, seeds: Sequence[tuple[int, Any]]) -> list[list[Any]]:
+    """What a sweep of the step's records gives."""
+    records = work.tape.records
+    cts: list[Any] = [None] * len(records)
+    for ident, ct in seeds:
+        cts[ident] = ct.copy() if cts[ident] is None else cts[ident] + ct
+    one = Sweep(cts, masks=stage.masks)
+    with quiet():
+        sweep(work.tape, stage.n_inputs, len(records), [one])
+    entered = [cts[ident] for part in stage.places for ident in part if ident is not None]
+    return [
+        [ct for ct in part if ct is not None] for part in (entered, [one.gathered.get(i) for i in work.kind.captured])
+    ]
+
+
+def _require_same(generated: Generated, values: tuple[Any, Any], wanted: Sequence[Sequence[Any]]) -> None:
+    slots, seeds = values
+    with quiet():
+        found = generated.function(slots, [ct.copy() for ct in seeds], *Workspace().of(generated))
+    for given, expected in zip(found, wanted, strict=True):
+        require_equal(given, expected, "the cotangents")
