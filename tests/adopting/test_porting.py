@@ -484,7 +484,7 @@ def f(c):
     m = np.array([[c, 1.0], [0.0, c]])
     return np.sum(m @ m)
 """,
-        "still raises: a plain array of a tracer",
+        "still raises: a plain array made of a tracer",
     ),
     "kwlist": (
         """
@@ -492,7 +492,7 @@ def f(c):
     m = np.array([c, 1.0], dtype=float)
     return np.sum(m * m)
 """,
-        "still raises: a plain array of a tracer",
+        "still raises: a plain array made of a tracer",
     ),
     "selfbuf": (
         """

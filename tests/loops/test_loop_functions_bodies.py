@@ -1,5 +1,6 @@
 """What a body is given and what it returns are its own; where it is called again, it meets what it met."""
 
+import re
 import warnings
 
 import numpy as np
@@ -210,3 +211,24 @@ def test_an_error_in_a_step_that_is_run_again_says_so():
     with pytest.raises(StopIteration) as told:
         pb.grad(f, policy=pb.Binomial(2))(X)
     assert "was run again and raised this, which it did not in the first run" in told.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("loop", "call"),
+    [
+        (lambda f, x: pb.fori_loop(0, 3, f, x), r"fori_loop calls body\(k, carry\)"),
+        (lambda f, x: pb.scan(f, x, length=3), r"scan calls step\(carry, x\)"),
+        (lambda f, x: pb.while_loop(lambda u: u[0] < 3, f, x), r"while_loop calls body\(carry\)"),
+    ],
+)
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_a_body_of_other_arguments_is_told_which_it_is_called_with(loop, call, policy):
+    with pytest.raises(TypeError) as caught:
+        pb.grad(lambda x: np.sum(loop(lambda a, b, c: a, x)), policy=policy)(X)
+    assert re.match(rf"pullback: {call}; write the function with these arguments", caught.value.__notes__[0])
+
+
+def test_a_type_error_within_a_body_is_the_users_own():
+    with pytest.raises(TypeError) as caught:
+        pb.grad(lambda x: np.sum(pb.fori_loop(0, 3, lambda k, u: u[k]("x"), x)))(X)
+    assert not any("calls body" in note for note in getattr(caught.value, "__notes__", ()))

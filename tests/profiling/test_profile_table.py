@@ -294,7 +294,7 @@ def test_argnums_counts_from_the_end_and_may_be_several():
     x, y = np.ones(3), np.arange(3.0)
     several = profile(f, 2, x, y, argnums=(1, -1), policies=[pb.SaveAll()], repeat=1, dot_product=True)
     assert several.rows[0].dot_product_error < 1e-14
-    with pytest.raises(StructureError, match=r"argnums=3 of f: the call has 3 positional arguments"):
+    with pytest.raises(StructureError, match=r"argnums=3 of f: the call gives 3 by position"):
         profile(f, 2, x, y, argnums=3)
 
 

@@ -252,7 +252,7 @@ def test_argument_changed_between_forward_and_reverse():
         (lambda: pb.Recompute("cube"), r"segments must be a whole number or 'sqrt', got 'cube'"),
         (
             lambda: pb.grad(np.sum, policy=pb.Binomial)(X),
-            r"policy= takes a memory policy such as pullback\.Binomial\(20\), got <class.*instance",
+            r'policy= takes a memory policy such as pullback\.Binomial\(20\), or "auto", got <class.*instance',
         ),
         (lambda: pb.grad(np.sum, policy="binomial")(X), r"policy= takes a memory policy.*got 'binomial'"),
         (lambda: pb.using(20).__enter__(), r"policy= takes a memory policy.*got 20"),

@@ -185,7 +185,7 @@ IN_NUMPY = {
     "a plain state under steps": (
         with_plain_state,
         C,
-        r"one that holds values, as an initial state, with np\.array\(u0, like=x\)",
+        r"or with np\.array\(u0, like=x\) where it begins with values",
         with_traced_state,
         3 * X**2,
     ),

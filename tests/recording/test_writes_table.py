@@ -26,7 +26,7 @@ def test_row_a_plain_buffer_filled_by_element_is_refused():
         y[0] = x[0]
         return x * y
 
-    with pytest.raises(PullbackError, match="zeros_like"):
+    with pytest.raises(PullbackError, match=r"a tracer of shape \(\).* is written into a plain array.*zeros_like"):
         slope(plain)
 
 

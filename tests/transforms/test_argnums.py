@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("state_restored")
 def test_argnums_out_of_range():
     with pytest.raises(
         StructureError,
-        match=r"argnums=2 of <lambda>: the call has 1 positional arguments; pass the argument by position",
+        match=r"argnums=2 of <lambda>: the call gives 1 by position; pass the argument by position",
     ):
         pb.grad(lambda x: x, argnums=2)(1.0)
 

@@ -5,6 +5,7 @@ put back, and every state that a re-run reaches again is compared with the first
 """
 
 from collections.abc import Callable
+from traceback import walk_tb
 from typing import Any
 
 from pullback.bodies.effects import Effects
@@ -12,7 +13,7 @@ from pullback.loop_steps.rerun import plain_leaves
 from pullback.loops.loop_call import LoopCall, before_step, scan_length, whole
 from pullback.policies.base import PolicyOrAuto
 from pullback.words.call_sites import public
-from pullback.words.errors import StructureError
+from pullback.words.errors import StructureError, say_where
 from pullback.words.structures import flatten, unflatten
 
 
@@ -87,7 +88,7 @@ def fori_loop(
         effects.runs += 1
         return frozen(k, carry), None
 
-    return loop.run(step_of_loop, init, max(0, upper - loop.lower))[0]
+    return _run(loop, "body(k, carry)", step_of_loop, init, max(0, upper - loop.lower))[0]
 
 
 @public
@@ -157,7 +158,7 @@ def scan(
         return result
 
     loop.x_definition = x_definition
-    return loop.run(step_of_loop, init, n, x_leaves if xs is not None else None)
+    return _run(loop, "step(carry, x)", step_of_loop, init, n, x_leaves if xs is not None else None)
 
 
 @public
@@ -209,4 +210,15 @@ def while_loop(
         effects.runs += 1
         return frozen(carry), None
 
-    return loop.run(step_of_loop, init, None)[0]
+    return _run(loop, "body(carry)", step_of_loop, init, None)[0]
+
+
+def _run(loop: LoopCall, call: str, step: Callable[..., Any], *how: Any) -> tuple[Any, Any]:
+    """What the loop gives. Where the user's function takes other arguments, the error says which it is called with."""
+    try:
+        return loop.run(step, *how)
+    except TypeError as error:
+        *_, (last, _) = walk_tb(error.__traceback__)
+        if type(error) is TypeError and last.f_code is step.__code__:
+            say_where(error, f"{loop.name} calls {call}; write the function with these arguments")
+        raise

@@ -226,13 +226,14 @@ def checked(policy: Any) -> MemoryPolicy:
 
             return AUTO
         kind = policy if isinstance(policy, type) else type(policy)
-        remedy = "pass an instance, not a class or a name"
+        remedy = f"pass an instance, {policy.__name__}(...)" if policy is kind else "pass an instance, not a name"
         if hasattr(kind, "actions") and not issubclass(kind, MemoryPolicy):
             remedy = (
                 f"derive the class from it, as @attrs.frozen class {kind.__name__}(pullback.MemoryPolicy), and pass an "
                 "instance (docs/write-a-policy.md)"
             )
-        raise PolicyError(f"policy= takes a memory policy such as pullback.Binomial(20), got {policy!r}; {remedy}")
+        expected = 'a memory policy such as pullback.Binomial(20), or "auto"'
+        raise PolicyError(f"policy= takes {expected}, got {policy!r}; {remedy}")
     return policy
 
 

@@ -15,9 +15,9 @@ from pullback.words.undocumented import instruction, of_a_tracer, of_a_write, so
 
 PNP = "from pullback import numpy as pnp"
 BUFFER = (
-    "make the buffer with np.zeros_like(x) (or np.zeros(shape, like=x)), one that holds values, as an initial state, "
-    "with np.array(u0, like=x), or collect the parts and call np.stack; or run the program through pullback.adopt, "
-    "which does so by itself"
+    "make the buffer with np.zeros_like(x) (or np.zeros(shape, like=x)), or with np.array(u0, like=x) where it begins "
+    "with values, or collect the parts and call np.stack; or run the program through pullback.adopt, which does so by "
+    "itself"
 )
 """Instead of filling a plain array."""
 _KEPT = (
@@ -246,15 +246,18 @@ def advice(error: Exception, innermost: FrameType) -> str | None:
 def refusal(handle: Any, wanted: str) -> ConversionError:
     """The error for a road that would drop the derivative."""
     site, calls = site_here(), calls_here()
-    asked = ""
+    what, asked = f"a tracer of shape {handle.shape} and dtype {handle.dtype}", ""
     if calls:
         name = called_library(site, calls)
         asked, instead = f" {name} computes on plain arrays:", remedy(name)
     else:
         instead = rewrite(site, OTHERWISE.get(wanted, NUMBER))
+    # NumPy asks for a number, or an array: the user's line writes.
+    writes = instead in {BUFFER, STILL_PLAIN}
+    said = f"{what} is written into a plain array, which" if writes else f"{wanted} of {what}"
     return ConversionError(
-        f"{wanted} of a tracer of shape {handle.shape} and dtype {handle.dtype} would drop the derivative (at "
-        f"{site_text(site)});{asked} {instead}; or take pullback.value(x) to leave the derivative behind on purpose"
+        f"{said} would drop the derivative (at {site_text(site)});{asked} {instead}; or take pullback.value(x) to "
+        "leave the derivative behind on purpose"
     )
 
 
@@ -264,5 +267,5 @@ def called_library(site: int, calls: Sequence[tuple[str, str]]) -> str:
     return named_call(_path(node) if node is not None else "", calls)
 
 
-OTHERWISE = {"a plain array": ARRAY, "an index made": INDEX, "int()": INTEGER, "a pickle": PLAIN}
+OTHERWISE = {"a plain array made": ARRAY, "an index made": INDEX, "int()": INTEGER, "a pickle": PLAIN}
 """What to do by the road taken, where the expression does not tell."""

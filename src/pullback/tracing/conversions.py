@@ -110,7 +110,7 @@ def made_plain(handle: Any) -> Any:
         return NO_ARRAY
     if is_drawn():
         return np.array(value_now(handle))
-    raise refusal(handle, "a plain array")
+    raise refusal(handle, "a plain array made")
 
 
 def as_number(handle: Any, kind: Callable[[Any], Any], wanted: str) -> Any:

@@ -104,7 +104,7 @@ def positions(numbers: Sequence[int], args: tuple[Any, ...], f: Any) -> tuple[in
         position = number + len(args) if number < 0 else number
         if not 0 <= position < len(args):
             raise StructureError(
-                f"argnums={number} of {name_of(f)}: the call has {len(args)} positional arguments; "
+                f"argnums={number} of {name_of(f)}: the call gives {len(args)} by position; "
                 f"pass the argument by position (derivatives also take argnames=)"
             )
         if position in where:
