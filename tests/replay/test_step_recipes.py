@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.replay import step_recipes
+from pullback.replay import recipes
 from pullback.replay.step_recipes import HORIZON
 
 N = 3 * HORIZON
@@ -235,14 +235,14 @@ def test_steps_share_a_pattern_from_the_first_call_of_a_program_on():
 
 
 def test_another_thread_may_meet_an_operand_at_the_same_time(monkeypatch):
-    made = step_recipes.Operand
+    made = recipes.Operand
 
     def interrupted(place):
-        monkeypatch.setattr(step_recipes, "Operand", made)
-        step_recipes._operand(place)  # by the other thread
+        monkeypatch.setattr(recipes, "Operand", made)
+        recipes.operand_at(place)  # by the other thread
         return made(place)
 
-    monkeypatch.setattr(step_recipes, "_OPERANDS", type(step_recipes._OPERANDS)())
-    monkeypatch.setattr(step_recipes, "Operand", interrupted)
-    assert [step_recipes._operand(k).place for k in range(3)] == [0, 1, 2]
-    assert step_recipes._operand(1) is step_recipes._operand(1)
+    monkeypatch.setattr(recipes, "_OPERANDS", type(recipes._OPERANDS)())
+    monkeypatch.setattr(recipes, "Operand", interrupted)
+    assert [recipes.operand_at(k).place for k in range(3)] == [0, 1, 2]
+    assert recipes.operand_at(1) is recipes.operand_at(1)

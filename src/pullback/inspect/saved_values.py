@@ -28,7 +28,7 @@ from pullback.recording.handles import plain_value
 from pullback.recording.recorder import INPUT
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
-from pullback.replay.step_recipes import Operand
+from pullback.replay.recipes import Operand
 from pullback.rules.forms import FORMS, Form
 from pullback.tracing.running import Traced
 from pullback.transforms.argnums import name_of

@@ -27,7 +27,7 @@ from pullback.recording.crossing import by_value, movable, present, writable_lea
 from pullback.recording.handles import Handle, active_id, is_apart, is_foreign, resolve, twin_of
 from pullback.recording.tape import CAPTURED, REPLAYABLE, Tape, forward_around
 from pullback.recording.traps import TRAPPED, sentinel
-from pullback.replay.step_recipes import Calls
+from pullback.replay.recipes import Calls
 from pullback.rules.forms import FORMS
 from pullback.tracing.running import open_input, released_governor
 from pullback.tracing.tracer import KINDS

@@ -18,7 +18,7 @@ from pullback.plain_programs.plain_code import PlainCode
 from pullback.policies.base import PolicyOrAuto
 from pullback.policies.run_again import RunAgain
 from pullback.recording.tape import RECORDING, REPLAYABLE
-from pullback.replay.step_recipes import Calls
+from pullback.replay.recipes import Calls
 from pullback.travelling.made_functions import made
 from pullback.words.call_sites import public
 

@@ -1,8 +1,6 @@
 """Steps of a recorded program of which ``Keep`` holds some values: the records let go of what they hold as they are
-made, and are made again, from what is kept, just before they are reversed.
-
-What enters a step and what cannot be computed again (the results of loop functions, captured values) is always kept.
-"""
+made, and are made again, from what is kept, just before they are reversed. What enters a step and what cannot be
+computed again (the results of loop functions, captured values) is always kept."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
@@ -30,7 +28,8 @@ from pullback.recording.recorder import form_of
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import Tape
 from pullback.replay.kept_replayer import Order, bits_of, pull_kept, put_whole
-from pullback.replay.step_recipes import Calls, StepRecipes
+from pullback.replay.recipes import Calls
+from pullback.replay.step_recipes import StepRecipes
 from pullback.rules.rule_names import positions
 from pullback.words.specs import buffer_of
 

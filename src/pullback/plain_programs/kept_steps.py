@@ -17,8 +17,9 @@ from pullback.plain_programs.plain_chain import PlainChain
 from pullback.plain_programs.plain_snapshots import PlainSnapshots
 from pullback.recording.handles import Handle, freeze, plain_value
 from pullback.replay.kept_replayer import bits_of, held_key, pull_kept, put_whole
+from pullback.replay.recipes import Pattern, Recipe
 from pullback.replay.replayer import Replayer
-from pullback.replay.step_recipes import AROUND, Pattern, Recipe
+from pullback.replay.step_recipes import AROUND
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form, new_form
 from pullback.rules.rule_names import positions

@@ -33,7 +33,7 @@ from pullback.recording.results import COMPONENT
 from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.followed_steps import FollowedRecipes
-from pullback.replay.step_recipes import Calls
+from pullback.replay.recipes import Calls
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import warn_user
 from pullback.words.errors import PolicyError, PolicyWarning, PullbackError

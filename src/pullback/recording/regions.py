@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import Handle
-from pullback.recording.keys import is_basic
+from pullback.recording.index_keys import is_basic
 from pullback.rules.declaration import Primitive
 from pullback.words.errors import WriteError
 

@@ -13,7 +13,8 @@ from attrs import define, field
 from pullback.recording.handles import Handle
 from pullback.recording.tape import Ident, Tape
 from pullback.recording.writes import WRITE_OPCODES
-from pullback.replay.step_recipes import AROUND, FAR, Operand, Pattern, Recipe, StepRecipes
+from pullback.replay.recipes import Operand, Pattern, Recipe
+from pullback.replay.step_recipes import AROUND, FAR, StepRecipes
 from pullback.rules.forms import Form
 from pullback.rules.rule_names import positions
 from pullback.words.sameness import same_content

@@ -14,8 +14,9 @@ from attrs import define, field
 from pullback.memory.ledger import lasting_buffers, record_items, value_items
 from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.handles import plain_value
+from pullback.replay.recipes import Recipe
 from pullback.replay.replayer import Replayer, other_bytes
-from pullback.replay.step_recipes import Recipe, StepRecipes
+from pullback.replay.step_recipes import StepRecipes
 from pullback.rules.declaration import Primitive
 from pullback.rules.rule_names import positions
 from pullback.words.digests import short_digest

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from pullback.replay.step_recipes import FAR, HORIZON, Pattern, StepRecipes
+from pullback.replay.recipes import Pattern
+from pullback.replay.step_recipes import FAR, HORIZON, StepRecipes
 
 LATER: Final = 1 << 62
 """The place of a use that comes after the step."""

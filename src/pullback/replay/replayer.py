@@ -19,7 +19,8 @@ from pullback.recording.results import COMPONENT, looks_at
 from pullback.recording.tape import FORWARD
 from pullback.recording.writes import CREATE, WRITE_OPCODES, created
 from pullback.replay.needs import Needs
-from pullback.replay.step_recipes import Recipe, StepRecipes
+from pullback.replay.recipes import Recipe
+from pullback.replay.step_recipes import StepRecipes
 from pullback.rules.rule_names import read
 from pullback.words.call_sites import site_text
 from pullback.words.digests import short_digest

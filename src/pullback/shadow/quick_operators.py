@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from pullback.primitives.selecting.indexing import GETITEM
 from pullback.recording.handles import Handle, root_of
-from pullback.recording.keys import is_basic
+from pullback.recording.index_keys import is_basic
 from pullback.recording.recorder import call
 from pullback.recording.refusals import shuffled
 from pullback.rules.catalogue import registry

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.followed_steps import NOTHING
-from pullback.replay.step_recipes import Operand, Pattern
+from pullback.replay.recipes import Operand, Pattern
 from pullback.shadow.operations import CAPTURE
 from pullback.words.sameness import same_content
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve, frozen
 
-from pullback.recording.keys import is_basic
+from pullback.recording.index_keys import is_basic
 from pullback.recording.regions import Region
 from pullback.recording.writes import empty_with_strides
 from pullback.rules.nan_masking import without_nan

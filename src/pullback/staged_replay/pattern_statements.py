@@ -11,7 +11,7 @@ from pullback.recording.recorder import INPUT
 from pullback.recording.results import COMPONENT
 from pullback.recording.writes import CREATE, WRITE_OPCODES
 from pullback.replay.needs import StepNeeds
-from pullback.replay.step_recipes import Operand, Pattern, Recipe
+from pullback.replay.recipes import Operand, Pattern, Recipe
 from pullback.rules.forms import FORMS
 from pullback.shadow.waiting import may_wait
 from pullback.staging.forward_statements import Forward, NotStageableError, called, written

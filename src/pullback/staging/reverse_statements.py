@@ -13,7 +13,7 @@ from attrs import define, field
 from pullback.primitives.selecting.indexing import READ, add_at_places, places_on_line
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import CAPTURE
-from pullback.recording.keys import is_basic
+from pullback.recording.index_keys import is_basic
 from pullback.recording.recorder import CONSTANT, INPUT
 from pullback.recording.regions import Region, has_repeats, is_fancy
 from pullback.recording.results import COMPONENT

@@ -10,7 +10,7 @@ from pullback.backends.geometry import starts_in
 from pullback.backends.plans import Call, Value, Write
 from pullback.backends.plans import Plan as BackendPlan
 from pullback.recording.copies import faithful_copy
-from pullback.recording.keys import is_basic
+from pullback.recording.index_keys import is_basic
 from pullback.recording.regions import Region
 from pullback.staging.forward_statements import read_out
 from pullback.staging.placing import Line

@@ -12,7 +12,7 @@ from pullback.primitives.shaping.creation import CREATED_BY_LIKE, create_like
 from pullback.recording.crossing import left_alone, standing_for
 from pullback.recording.generated_callers import make_caller
 from pullback.recording.handles import Handle, layout_of, type_of
-from pullback.recording.outputs import require_traced_target, write_out
+from pullback.recording.out_targets import require_traced_target, write_out
 from pullback.recording.tape import CAPTURED, DEFERRED, PAUSED, REPLAYABLE, Tape
 from pullback.rules.catalogue import OPERATORS, registry
 from pullback.rules.declaration import Composite, Primitive

@@ -8,8 +8,8 @@ import numpy as np
 from pullback.recording.copies import faithful_copy
 from pullback.recording.crossing import leave_followed
 from pullback.recording.handles import FREE, Handle, make, resolve
-from pullback.recording.keys import kept_key
-from pullback.recording.outputs import set_flat
+from pullback.recording.index_keys import kept_key
+from pullback.recording.out_targets import set_flat
 from pullback.recording.recorder import call
 from pullback.recording.refusals import refusal
 from pullback.recording.tape import CAPTURED, PAUSED

@@ -8,7 +8,7 @@ import numpy as np
 from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.recording.crossing import leave_followed, standing_for
 from pullback.recording.handles import Handle, is_array, is_foreign, plain_value, tape_of
-from pullback.recording.outputs import write_out
+from pullback.recording.out_targets import write_out
 from pullback.recording.tape import CAPTURED, DEFERRED
 from pullback.recording.writes import increment, takes_over
 from pullback.rules.catalogue import registry

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.primitives.selecting.indexing import READ, gathered, getitem, read
 from pullback.recording.handles import FREE, WRITTEN, Handle, activate, resolve, root_of, spec_of_handle, steps_to
-from pullback.recording.keys import is_basic
+from pullback.recording.index_keys import is_basic
 from pullback.recording.regions import Region, is_mask
 from pullback.recording.writes import OPCODES
 from pullback.tracing.dispatch import called

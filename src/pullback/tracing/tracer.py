@@ -14,7 +14,7 @@ from pullback.primitives.shaping.nested_lists import as_operand
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.crossing import in_step, leave_followed
 from pullback.recording.handles import Handle, Kinds, layout_of, plain_value, resolve, value
-from pullback.recording.keys import is_basic
+from pullback.recording.index_keys import is_basic
 from pullback.recording.refusals import shuffled
 from pullback.recording.tape import CAPTURED, DEFERRED, RECORDING, REPLAYABLE
 from pullback.recording.writes import is_own_region, set_item

@@ -17,8 +17,8 @@ import numpy as np
 from pullback.primitives.shaping.as_array import as_array
 from pullback.primitives.shaping.reshaping import laid_as
 from pullback.recording.handles import Handle, is_array, plain_value
-from pullback.recording.keys import kept_key
-from pullback.recording.outputs import require_traced_target, write_out
+from pullback.recording.index_keys import kept_key
+from pullback.recording.out_targets import require_traced_target, write_out
 from pullback.recording.tape import PAUSED
 from pullback.recording.writes import concrete_key, increment, set_item
 from pullback.rules.catalogue import registry

@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from pullback.primitives.shaping.creation import of_nothing
 from pullback.primitives.shared.axes import cut
 from pullback.recording.handles import FREE, SHARED, Handle, is_array, over, plain_value, resolve, spec_of_handle
-from pullback.recording.keys import is_basic
+from pullback.recording.index_keys import is_basic
 from pullback.recording.recorder import call
 from pullback.recording.regions import has_repeats, is_fancy, names_twice
 from pullback.recording.results import view_of

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from pullback.recording.handles import plain_value
-from pullback.recording.outputs import require_traced_target, set_flat
+from pullback.recording.out_targets import require_traced_target, set_flat
 from pullback.recording.writes import concrete_key, set_item
 from pullback.rules.declaration import Composite, composite
 from pullback.words.specs import spec_of
