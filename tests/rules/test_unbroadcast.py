@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.rules import unbroadcast
 from pullback.rules.cotangent_sums import added, takes
-from pullback.rules.unbroadcast import summed
+from pullback.rules.unbroadcast import SHORT, adds_in_order, line_sums, summed
 from pullback.testing import check_grads
 from pullback.words.specs import spec_of
 
@@ -126,3 +127,56 @@ def test_a_cotangent_may_be_a_python_number():
         )(0.7)
         == 1.0
     )
+
+
+SHAPES = [(2000, 2), (700, 3), (40, 50, 4), (1, 1000, 5), (1000, 1, 7), (10, 10, 20, 6), (1000, 8), (2, 1500)]
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_short_lines_are_summed_as_numpy_does(shape, dtype):
+    x = np.tan(np.arange(np.prod(shape), dtype=dtype)).reshape(shape)
+    x[::7] = -0.0
+    for keepdims in (False, True):
+        ours, numpys = line_sums(x, keepdims=keepdims), np.add.reduce(x, axis=-1, keepdims=keepdims)
+        assert (ours is not None) == (shape[-1] in SHORT)
+        if ours is not None:
+            assert (ours.tobytes(), ours.shape, ours.dtype) == (numpys.tobytes(), numpys.shape, numpys.dtype)
+            assert ours.strides == numpys.strides
+            assert ours.base is None
+
+
+def test_lines_that_numpy_is_asked_about():
+    x = np.ones((1000, 3))
+    assert line_sums(x) is not None
+    apart = (x[:10], x.T.copy().T, x[::2], x.astype(complex), x.astype(np.float16), x.astype(">f8"), x.astype(int))
+    assert all(line_sums(each) is None for each in apart)
+    for odd in (np.inf, np.nan, 1e200):
+        x[7, 1] = odd
+        assert line_sums(x) is None
+
+
+def test_numpy_warns_of_what_is_infinite(recwarn):
+    x = np.ones((1000, 3))
+    x[0] = np.inf, -np.inf, 0.0
+    pb.vjp(lambda u: np.sum(u, axis=1), x)
+    assert [str(each.message) for each in recwarn] == ["invalid value encountered in reduce"]
+
+
+def test_the_order_is_numpys_to_say(monkeypatch):
+    x = np.tan(np.arange(3000.0)).reshape(1000, 3)
+    assert adds_in_order("d") == (line_sums(x) is not None)
+    monkeypatch.setattr(unbroadcast, "adds_in_order", lambda char: False)
+    assert line_sums(x) is None
+
+
+def test_a_gradient_of_short_lines_has_the_bits_of_numpys_sums(monkeypatch):
+    x, y = np.tan(np.arange(3000.0)).reshape(1000, 3), np.cos(np.arange(1000.0))[:, None]
+
+    def program(u, v):
+        return np.sum(np.sum(u * v, axis=1) * np.sum(u * u, axis=-1, keepdims=True)[:, 0])
+
+    ours = pb.grad(program, (0, 1))(x, y)
+    monkeypatch.setattr(unbroadcast, "adds_in_order", lambda char: False)
+    numpys = pb.grad(program, (0, 1))(x, y)
+    assert [each.tobytes() for each in ours] == [each.tobytes() for each in numpys]

@@ -2,6 +2,8 @@
 operand's shape and dtype."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,11 @@ from pullback.rules.forms import Form
 from pullback.words.call_sites import site_text
 from pullback.words.errors import RuleError
 from pullback.words.specs import INEXACT, ArraySpec, new_zeros
+from pullback.words.undocumented import quiet
+
+_ADD: Any = np.add.reduce
+MANY, SHORT = 2048, range(2, 8)
+"""Elements from which on lines of so few of them are added column by column."""
 
 
 def settle(g: Any, spec: ArraySpec | None, form: Form, position: int, site: int, ct: Any) -> Any:
@@ -64,7 +71,48 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
         return ct
     extra = len(ct.shape) - len(shape)
     axes = tuple(range(extra)) + tuple(extra + k for k, n in enumerate(shape) if n == 1 and ct.shape[extra + k] != 1)
-    return ct.sum(axis=axes).reshape(shape) if axes else ct.reshape(shape)
+    if not axes:
+        return ct.reshape(shape)
+    short = line_sums(ct) if axes == (len(ct.shape) - 1,) else None
+    return (ct.sum(axis=axes) if short is None else short).reshape(shape)
+
+
+def sum_along(x: Any, axis: int, keepdims: bool) -> Any:
+    """What ``np.add.reduce`` gives along one axis of an array of ``MANY`` elements."""
+    sums = line_sums(x, keepdims=keepdims) if axis in (-1, x.ndim - 1) else None
+    return _ADD(x, axis, None, None, keepdims) if sums is None else sums
+
+
+def line_sums(x: Any, *, keepdims: bool = False) -> Any:
+    """The sums along the last axis where lines are short and many: NumPy takes ten times as long for them as for adding
+    one column after the other, in the same order. None where it is to be asked itself."""
+    if type(x) is not np.ndarray or x.size < MANY or x.shape[-1] not in SHORT or x.dtype.char not in "fd":
+        return None
+    if not x.flags.c_contiguous or not x.dtype.isnative or not adds_in_order(x.dtype.char):
+        return None
+    with quiet():
+        total = _by_columns(x, keepdims=keepdims)
+        line = total.reshape(-1)
+        # Of what is infinite or undefined it is NumPy that warns.
+        return total if isfinite(line.dot(line)) else None
+
+
+def _by_columns(x: Any, *, keepdims: bool = False) -> Any:
+    total = x[..., slice(0, 1) if keepdims else 0] + 0.0  # as NumPy begins: -0.0 becomes 0.0
+    for k in range(1, x.shape[-1]):
+        total += x[..., slice(k, k + 1) if keepdims else k]
+    return total
+
+
+@cache
+def adds_in_order(char: str) -> bool:
+    """Whether NumPy adds short lines of such numbers as we do. Nobody promises it; where it does not, it is asked."""
+    for k in SHORT:
+        lines = np.tan(np.arange(257 * k, dtype=char)).reshape(257, k)
+        lines[::5] = -0.0
+        if _by_columns(lines).tobytes() != _ADD(lines, axis=-1).tobytes():
+            return False
+    return True
 
 
 def project(ct: Any, spec: ArraySpec) -> Any:

@@ -115,11 +115,10 @@ def array_function(handle: Any, func: Callable[..., Any], _types: Any, args: tup
     """What NumPy calls where a function of its own meets a tracer, a method of that: :func:`function`, sooner where a
     caller for these types is made."""
     if not kwargs and not handle._tape.mode:
-        declared = registry.functions.get(func)
-        if type(declared) is Composite and declared.direct is not None:
-            fast = declared.direct.callers.get(tuple(map(type, args)))
-            if fast and type(args[0]) is not handle._tape.kinds.weak:
-                return fast(args, declared.how)
+        declared: Any = registry.functions.get(func)
+        direct, weak = type(declared) is Composite and declared.direct, handle._tape.kinds.weak
+        if direct and (fast := direct.callers.get(tuple(map(type, args)))) and type(args[0]) is not weak:
+            return fast(args, declared.how)
     return function(handle, func, args, kwargs)
 
 

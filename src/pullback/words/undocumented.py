@@ -1,5 +1,5 @@
 """What pullback looks at though nobody promises it: reference counts, instructions, files of frames, texts of messages,
-private names of NumPy and SciPy: all but ``tracing.taking_over``, and plain comparisons with a constant made here.
+private names of NumPy and SciPy: all but ``tracing.taking_over``, ``rules.unbroadcast``, comparisons with constants.
 
 Each item says what is looked at and why, which test of tests/words/test_sniffs.py fails when it no longer holds, and
 what happens then: a slower way, a poorer message or a named refusal, never a wrong number.

@@ -8,6 +8,7 @@ import numpy as np
 from pullback.primitives.shared.axes import Axis, Shape, count, divided, extent, integral, keep, kept_shape
 from pullback.recording.handles import plain_value
 from pullback.rules.declaration import Composite, Primitive, composite, primitive
+from pullback.rules.unbroadcast import MANY, sum_along
 from pullback.words.specs import ArraySpec
 from pullback.words.undocumented import ABSENT
 
@@ -49,7 +50,11 @@ def to_mean(ct: Any, where: Any, x_spec: ArraySpec, axis: Axis) -> Any:
 
 
 sum_ = primitive(
-    lambda x, *, axis, dtype, keepdims: ADD(x, axis, dtype, None, keepdims),
+    lambda x, *, axis, dtype, keepdims: (
+        ADD(x, axis, dtype, None, keepdims)
+        if type(x) is not np.ndarray or x.size < MANY or type(axis) is not int or dtype is not None
+        else sum_along(x, axis, keepdims)
+    ),
     name="reduce_sum",
     reach="reduced",
     linear=("x",),
