@@ -61,6 +61,50 @@ def of_parts(c):
     return body
 
 
+def of_layers(c):
+    weights = tuple((c * (k + 1.0), c - k) for k in range(3))
+
+    def body(k, u):
+        x, after = TABLE[k] * u, ()
+        for weight, shift in weights:
+            for sign in (1.0, -1.0):
+                x = x * 0.9 + sign * weight * ROWS[k + 1]
+            after = (*after, np.tanh(x + 0.01 * shift))
+        for one, (other, _), number in zip(after, weights, (1.0, 2.0, 3.0), strict=True):
+            x = x + 0.01 * one * other * number
+        return x * 0.1
+
+    return body
+
+
+def unequal(c):
+    def body(k, u):
+        for x, y in zip((c, c), (c, c, c), strict=k > N):
+            u = u + 0.01 * x * y * TABLE[k]
+        return u
+
+    return body
+
+
+def through_itself(c):
+    def body(k, u):
+        total = 0.0
+        for x in u:
+            total = total + x * TABLE[k]
+        return u + 0.01 * total * c
+
+    return body
+
+
+def as_often_as_the_number_says(c):
+    def body(k, u):
+        for _ in range(k % 3):
+            u = u + 0.01 * c
+        return u * TABLE[k]
+
+    return body
+
+
 def branching(c):
     return lambda k, u: u * c if k == 7 else u + 0.01 * c
 
@@ -103,17 +147,23 @@ def gradients(make, policy, staging):
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
-@pytest.mark.parametrize("make", [of_numbers, of_arithmetic, of_members, of_parts])
+@pytest.mark.parametrize("make", [of_numbers, of_arithmetic, of_members, of_parts, of_layers])
 def test_what_the_number_tells_is_computed_without_the_body(proved, make, policy):
     assert gradients(make, policy, "numpy") == gradients(make, policy, "off")
     assert any(proved)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
-@pytest.mark.parametrize("make", [branching, slicing, adding_up])
+@pytest.mark.parametrize("make", [branching, slicing, adding_up, through_itself, as_often_as_the_number_says])
 def test_what_the_number_decides_otherwise_is_asked_of_the_body(proved, make, policy):
     assert gradients(make, policy, "numpy") == gradients(make, policy, "off")
     assert not any(proved)
+
+
+def test_a_loop_that_fails_fails_at_its_step():
+    for staging in ("numpy", "off"):
+        with pytest.raises(ValueError, match="longer"):
+            gradients(unequal, pb.SaveAll(), staging)
 
 
 PAIR = ROWS, 2.0
@@ -203,6 +253,13 @@ def test_a_number_beyond_the_table_fails_as_it_does_when_recorded():
             pb.grad(lambda u, s=staging: np.sum(pb.fori_loop(0, N, lambda k, u: u * TABLE[k + 30], u, staging=s)))(U)
 
 
+def looping_over(k):
+    total = 0.0
+    for one in TABLE[k:]:
+        total += one
+    return total
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -211,6 +268,9 @@ def test_a_number_beyond_the_table_fails_as_it_does_when_recorded():
         lambda k: TABLE[:k],
         lambda k: k,
         lambda k: np.where(k, TABLE, 0.0),
+        lambda k: (*(1, 2), k),
+        lambda k: [*TABLE[:3], *range(k)],
+        looping_over,
     ],
 )
 def test_only_straight_arithmetic_and_tables_are_followed(body):

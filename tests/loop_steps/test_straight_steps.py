@@ -49,6 +49,62 @@ def test_steps_that_are_alike_are_not_looked_at_one_by_one(single, policy):
     assert found[1].tobytes() == measured(f, X, policy, "off")[1].tobytes()
 
 
+def tuples(x):
+    def body(k, carry):
+        ((u, v), w), s = carry
+        return ((u + 0.01 * v * x, v - 0.01 * u), w * 0.9 + u), s + u[0]
+
+    return body, (((x, x * 0.5), np.ones(4)), 0.0)
+
+
+def dicts(x):
+    def body(k, carry):
+        one, two = carry["pair"]
+        return {"pair": [two * 0.9 + 0.01 * one * x, one - 0.01 * x], "last": (two,)}
+
+    return body, {"pair": [x, np.cos(x)], "last": (x * 2.0,)}
+
+
+def in_another_order(x):
+    def body(k, carry):
+        (a, b), c = carry
+        return ((b, a), c + 0.01 * a * x) if k != 30 else ((a, b), c)
+
+    return body, ((x, np.sin(x)), x * 0.5)
+
+
+def kept(x):
+    held = []
+
+    def body(k, carry):
+        held[:] = [carry["u"]] if k % 7 == 3 else []
+        return {"u": (carry["u"][0] * 0.99 + 0.01 * x,)}
+
+    return body, {"u": (x,)}
+
+
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(3)])
+@pytest.mark.parametrize("nested", [tuples, dicts, in_another_order, kept])
+def test_nested_states_go_straight_on(single, policy, nested):
+    def f(x):
+        body, start = nested(x)
+        return sum(np.sum(leaf * leaf) for leaf in leaves_of(pb.fori_loop(0, 60, body, start)))
+
+    for _ in range(3):
+        single.clear()
+        found = measured(f, X, policy, "numpy")
+    if nested in (tuples, dicts):
+        assert len(single) <= 2
+    wanted = measured(f, X, policy, "off")
+    assert (found[0].tobytes(), found[1].tobytes()) == (wanted[0].tobytes(), wanted[1].tobytes())
+
+
+def leaves_of(tree):
+    if isinstance(tree, dict):
+        tree = tuple(tree.values())
+    return [leaf for part in tree for leaf in leaves_of(part)] if isinstance(tree, tuple | list) else [tree]
+
+
 @pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(3)])
 @pytest.mark.parametrize("differentiated", [False, True])
 def test_rows_that_nobody_differentiates_by_go_back_straight(monkeypatch, policy, differentiated):

@@ -1,9 +1,9 @@
 """Plain operands of a step as functions of its number: the bytecode of the body is carried out instruction by
 instruction, noting of each value how it follows from the number of the step, or from its row of ``xs``.
 
-Only straight code of the instructions below is followed. It ends where the number would decide anything else (a branch,
-a shape, an argument of an unknown function), or where a plain array may be written to. NumPy functions of values that
-do not depend on the number are called as they are.
+Only the instructions below are followed: straight code, and loops over what does not depend on the number. It ends
+where the number would decide anything else (a branch, a shape, an argument of an unknown function), or where a plain
+array may be written to. NumPy functions of values that do not depend on the number are called as they are.
 """
 
 import operator
@@ -35,6 +35,8 @@ _CALLS_MEMBERS: Final = sys.version_info >= (3, 12)
 """Whether an odd ``LOAD_ATTR`` is of a member that is called; before there was ``LOAD_METHOD``."""
 _NULL: Final = object()
 """What lies beside a function that is called: before it, from CPython 3.13 on behind it."""
+MOST_INSTRUCTIONS = 20_000
+"""Instructions of one call after which it is not followed any further."""
 _SHAPES = frozenset(("dtype", "ndim", "shape", "size"))
 """Members that are the same for each row of an array."""
 _OPERATORS: Final = {
@@ -103,10 +105,14 @@ class _Frame:
         self.whole, self.f, self.names = whole, f, ()
         self.local = dict(zip(code.co_varnames, zip(args, tags, strict=True), strict=False))
         self.stack: list[tuple[Any, Told | None]] = []
+        self.at = 0
 
     def run(self) -> tuple[Any, Told | None]:
         """What is returned."""
-        for one in instructions_of(self.f.__code__):
+        code = instructions_of(self.f.__code__)
+        for _ in range(MOST_INSTRUCTIONS):
+            one = code[self.at]
+            self.at += 1
             if one.opname == "RETURN_VALUE":
                 return self.stack.pop()
             if one.opname == "RETURN_CONST":
@@ -116,7 +122,46 @@ class _Frame:
                 step(self, one)
             elif one.opname not in _NOTHING:
                 raise NotTheSameError(f"it has the instruction {one.opname}")
-        raise NotTheSameError("it returns nothing")
+        raise NotTheSameError("it is long")
+
+    def go_to(self, one: Any) -> None:
+        """The next instruction is that at a place of the code."""
+        code = instructions_of(self.f.__code__)
+        self.at = next(k for k, other in enumerate(code) if other.offset >= one.argval)
+
+    def iterate(self, _: Any) -> None:
+        (value,), (tag,) = self.pop(1)
+        if tag is not None or isinstance(value, Handle):
+            raise NotTheSameError("it goes through what depends on the number of the step, or through a traced array")
+        self.push(iter(value))
+
+    def next_item(self, one: Any) -> None:
+        """The next of what is gone through; at its end the iterator goes, and so does what would take it away."""
+        item = next(self.stack[-1][0], _NULL)
+        if item is not _NULL:
+            self.push(item)
+            return
+        self.stack.pop()
+        self.go_to(one)
+        code = instructions_of(self.f.__code__)
+        if code[self.at].opname == "END_FOR":
+            self.at += 1 if sys.version_info < (3, 13) else 2
+
+    def extend(self, one: Any) -> None:
+        """``[*container, *value]``, the list of which lies further down, or with an item in the place of more."""
+        (value,), (tag,) = self.pop(1)
+        container = self.stack[-one.arg][0]
+        if tag is not None:
+            raise NotTheSameError("what depends on the number of the step is put in a list")
+        if one.opname == "LIST_APPEND":
+            container.append(value)
+        else:
+            container.extend(value)
+
+    def as_tuple(self, one: Any) -> None:
+        if one.opname == "CALL_INTRINSIC_1" and one.argrepr != "INTRINSIC_LIST_TO_TUPLE":
+            raise NotTheSameError(f"it has the instruction {one.argrepr}")
+        self.apply(tuple, 1)
 
     def push(self, value: Any, tag: Told | None = None) -> None:
         self.stack.append((value, tag))
@@ -212,13 +257,16 @@ class _Frame:
     def pack(self, one: Any) -> None:
         self._pack(tuple, one.arg)
 
+    def pack_list(self, one: Any) -> None:
+        self._pack(list, one.arg)
+
     def pack_slice(self, one: Any) -> None:
         self._pack(lambda ends: slice(*ends), 2 if one.arg is None else one.arg)
 
     def _pack(self, made: Callable[[list[Any]], Any], n: int) -> None:
         values, tags = self.pop(n)
         if any(tags):
-            raise NotTheSameError("what depends on the number of the step is put in a tuple or a slice")
+            raise NotTheSameError("what depends on the number of the step is put in a tuple, a list or a slice")
         self.push(made(values))
 
     def unpack(self, one: Any) -> None:
@@ -283,6 +331,8 @@ def _n_read(function: Any) -> int:
         return function.nin
     if function is np.where:
         return 3
+    if function is zip:
+        return sys.maxsize
     return 1 if isinstance(getattr(function, "__self__", None), np.ndarray | Handle) else 2
 
 
@@ -298,12 +348,20 @@ _STEPS: Final[dict[str, Callable[[_Frame, Any], Any]]] = {
     "BINARY_OP": lambda frame, one: frame.apply(_BINARY[one.argrepr], 2),
     "BINARY_SLICE": _Frame.subscript_part,
     "BINARY_SUBSCR": _Frame.subscript,
+    "BUILD_LIST": _Frame.pack_list,
     "BUILD_SLICE": _Frame.pack_slice,
     "BUILD_TUPLE": _Frame.pack,
     "CALL": _Frame.call,
+    "CALL_INTRINSIC_1": _Frame.as_tuple,
     "CALL_KW": _Frame.call_by_name,
     "COPY": lambda frame, one: frame.stack.append(frame.stack[-one.arg]),
+    "FOR_ITER": _Frame.next_item,
+    "GET_ITER": _Frame.iterate,
+    "JUMP_BACKWARD": _Frame.go_to,
     "KW_NAMES": _Frame.name_arguments,
+    "LIST_APPEND": _Frame.extend,
+    "LIST_EXTEND": _Frame.extend,
+    "LIST_TO_TUPLE": _Frame.as_tuple,
     "LOAD_ATTR": _Frame.member,
     "LOAD_CONST": lambda frame, one: frame.push(one.argval),
     "LOAD_DEREF": _Frame.load_cell,

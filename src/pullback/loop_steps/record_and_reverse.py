@@ -17,7 +17,7 @@ from pullback.loop_steps.held_steps import Booking, StepKind
 from pullback.loop_steps.proved_pass import ProvedPass, apart, both_of
 from pullback.loop_steps.proved_steps import Proved, telling
 from pullback.loop_steps.staged_steps import StagedSteps, carrying
-from pullback.loop_steps.straight_steps import Going, are, followed
+from pullback.loop_steps.straight_steps import Going, followed, gives_back
 from pullback.memory.handles_or_arrays import HandlesOrArrays
 from pullback.recording.copies import separate
 from pullback.recording.handles import twin_of
@@ -25,7 +25,6 @@ from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
 from pullback.shadow.operations import enters_as
 from pullback.staging.generated import say_line, usable
-from pullback.words.structures import LEAF
 from pullback.words.undocumented import error_state
 
 
@@ -68,8 +67,6 @@ class RecordAndReverse:
     """What begins to compute a step of which values are read, where nobody keeps it and where somebody does."""
     carried: Any = field(init=False)
     """What makes the next step's state of what a step returns (``carrying``)."""
-    alone: bool = field(init=False)
-    """Whether the state is one leaf."""
     last: int = field(init=False)
     """The place at which a step ends."""
     in_place: bool = field(default=False, init=False)
@@ -93,7 +90,7 @@ class RecordAndReverse:
         self.advancing = usable(advance).function, kind.work.of(advance)
         self.told, self.carried = telling(), carrying(kind.stage)
         steps, run, self.known = staged.steps, self.pair[0], kind.stage.known
-        self.alone, self.last = steps.definition is LEAF, len(self.known.operations) - 1
+        self.last = len(self.known.operations) - 1
         self.starting, self.ending = run.pool.starting, run.pool.ending
         self.block = HandlesOrArrays(run.tape.enclosing, run.tape, steps.on_values())
 
@@ -113,14 +110,14 @@ class RecordAndReverse:
         try:
             block.on_handles()
             row = None if steps.xs is None else steps.row(k)
-            carry, y = followed(
-                staged.proof, run, k + steps.lower, self.starting[0] if self.alone else self.starting
-            ) or steps.call(k + steps.lower, self.starting[0] if self.alone else self.starting, row)
+            enters = steps.carry_of(self.starting)
+            carry, y = followed(staged.proof, run, k + steps.lower, enters) or steps.call(k + steps.lower, enters, row)
+            enters = None
             if (
                 run.at != self.last
                 or y is not None
                 or run.following is not self.known
-                or not (carry is self.ending[0] if self.alone else are(carry, self.ending, len(self.ending)))
+                or not gives_back(steps, carry, self.ending)
                 or run.captured != self.kind.captured
             ):
                 parts = staged.returned(run, *steps.leaves_of(k + steps.lower, carry, y))
@@ -267,7 +264,6 @@ def record_and_reverse_of(
         run.pool is None
         or run.pool.ending is None
         or run.following is not stage.known
-        or not (steps.definition is LEAF or steps.flat)
     ):
         return None
     sums = one.sums.totals(kind.ids)

@@ -203,10 +203,11 @@ class LoopSteps:
 
     def called(self, k: int, leaves: list[Any], x: Any) -> tuple[Any, Any]:
         """What the user's body returns: the carry after a step, and its output."""
-        wanted = self.definition
-        if wanted is LEAF:
-            return self.call(k, leaves[0], x)
-        return self.call(k, tuple(leaves) if self.flat else unflatten(wanted, leaves), x)
+        return self.call(k, self.carry_of(leaves), x)
+
+    def carry_of(self, leaves: Sequence[Any]) -> Any:
+        """These leaves in the structure of the carry."""
+        return tuple(leaves) if self.flat else unflatten(self.definition, leaves)
 
     def _one_leaf(self, carry: Any, y: Any) -> tuple[list[Any], list[Any]] | None:
         """As ``leaves_of``, where the carry is a plain array and there is no output; else None."""

@@ -5,7 +5,7 @@ could change. A step that does anything else is finished as a single one, and en
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from threading import get_ident
@@ -26,7 +26,7 @@ from pullback.shadow.operations import Result, enters_as
 from pullback.shadow.quick_operators import KnownStep
 from pullback.staging.generated import say_line, usable, warn
 from pullback.staging.stages import slot_items
-from pullback.words.structures import LEAF
+from pullback.words.structures import LEAF, flatten, flattened
 from pullback.words.undocumented import error_state, quiet, under_error_state
 
 _QUIET: Any = nullcontext()
@@ -160,18 +160,18 @@ def _while_alike(
     ending, last, generated = pool.ending, len(run.following.operations) - 1, usable(stage.record)
     told, function, places = under_error_state(warn), generated.function, work.of(stage.record)
     call, lower, compares, n = steps.call, steps.lower, steps.verifier.compares, len(state)
-    if ending is None or not stage.repeats or not (steps.definition is LEAF or steps.flat):
+    if ending is None or not stage.repeats:
         row, values = steps.entered(k, pool.entering[n:])
         return k, state, steps.called(k + lower, run.entered([*state, *values], run.entering)[:n], row)
-    alone, proof = steps.definition is LEAF, staged.proving(before) if _pays(staged, stop - k) else None
+    proof = staged.proving(before) if _pays(staged, stop - k) else None
     starting, kind, carried = pool.starting, None, carrying(stage)  # one more who holds a handle would be seen
     while True:
         row, values = steps.entered(k, starting[n:])
         run.inputs = [*state, *values] if values else state
-        enters = starting[0] if alone else starting[:n]
+        enters = steps.carry_of(starting[:n])
         carry, y = followed(proof, run, k + lower, enters) or call(k + lower, enters, row)
-        same = carry is ending[0] if alone else are(carry, ending, n)
-        if not same or run.at != last or not steps.gives(y, ending[n:]) or run.following is not stage.known:
+        same = gives_back(steps, carry, ending) and run.following is stage.known
+        if not same or run.at != last or not steps.gives(y, ending[n:]):
             return k, state, (carry, y)
         carry = y = row = enters = None
         run.at += 1
@@ -317,11 +317,14 @@ def _begins_again(run: Any, inputs: list[Any]) -> bool:
     return True
 
 
-def are(carry: Any, ending: tuple[Any, ...], n: int) -> bool:
-    """Whether a step has returned the first ``n`` of these very handles."""
-    if type(carry) is not tuple or len(carry) != n:
+def gives_back(steps: Any, carry: Any, ending: Sequence[Any]) -> bool:
+    """Whether a step has returned the first of these very handles, in the structure of the carry."""
+    if steps.definition is LEAF:
+        return carry is ending[0]
+    leaves, definition = flattened(carry, steps.definition) if steps.flat else flatten(carry)
+    if definition is not steps.definition and definition != steps.definition:
         return False
-    for leaf, end in zip(carry, ending, strict=False):  # noqa: SIM110 - every step comes here, and this is sooner
+    for leaf, end in zip(leaves, ending, strict=False):  # noqa: SIM110 - every step comes here, and this is sooner
         if leaf is not end:
             return False
     return True
