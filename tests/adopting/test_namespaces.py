@@ -545,3 +545,22 @@ def test_what_programs_do_with_numbers(tmp_path, name):
         pb.hvp(f, (x,), (1.0,)), (pb.grad(f)(x + h) - pb.grad(f)(x - h)) / (2 * h), rtol=1e-6, atol=1e-9
     )
     assert pb.grad(f, policy=pb.Keep())(x) == pb.grad(f, policy=pb.Recompute())(x) == gradient
+
+
+def test_what_a_module_that_is_not_adopted_hands_on_of_numpy_and_math_is_ours(tmp_path, monkeypatch):
+    """As pylab does, or a library's own module of functions of numbers."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "handing_on.py").write_text(
+        "import numpy as np\nfrom math import *\nfrom numpy import zeros\n"
+    )
+    (tmp_path / "handed_on.py").write_text(
+        "from handing_on import *\n"
+        "from handing_on import sqrt as root, np, zeros as blank\n"
+        "def f(t):\n"
+        "    u, v = blank(3), np.ones(2)\n"
+        "    u[1], v[0] = root(t), exp(-t)\n"
+        "    return u.sum() * v.sum() + zeros(2).sum() + log(t, 2)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    f, h = pb.adopt(tmp_path / "handed_on.py").f, 1e-6
+    np.testing.assert_allclose(pb.grad(f)(0.7), (f(0.7 + h) - f(0.7 - h)) / (2 * h), rtol=1e-8)

@@ -20,7 +20,7 @@ from typing import Any, Final
 from pullback.adopted_kinds.dispatching import matching
 from pullback.adopted_loops.loop_code import LOCALS, LOOP
 from pullback.adopting.asking import called, classes, formatted, fresh_attribute, reads_source, whole_loop, with_lists
-from pullback.adopting.namespaces import Namespace, answered
+from pullback.adopting.namespaces import Namespace, answered, handed_on
 from pullback.adopting.owning import arguments, behind, fresh, leaving, of_module
 from pullback.adopting.rewriting import (
     ARGUMENTS,
@@ -152,7 +152,7 @@ def sibling(name: str, folder: Path) -> str | None:
 def _imported_plain(name: str, names: Any, local: Any, fromlist: Sequence[str]) -> Any:
     if "*" in fromlist:
         try:
-            return builtins.__import__(name, names, local, fromlist, 0)
+            return _handing_on(builtins.__import__(name, names, local, fromlist, 0), fromlist)
         except ModuleNotFoundError as error:
             raise AdoptionError(
                 f"from {name} import *: there is no module {name}, so nobody knows its names"
@@ -161,7 +161,18 @@ def _imported_plain(name: str, names: Any, local: Any, fromlist: Sequence[str]) 
     if name.partition(".")[0] == "importlib" and (not fromlist or name in ("importlib", "importlib.metadata")):
         return _metadata("metadata") if "." in name and fromlist else _importlib()
     root = answered(name.partition(".")[0])
+    if root is None and (fromlist or name == "pylab"):
+        return _handing_on(found, fromlist or ("*",))
     return found if root is None or fromlist else root
+
+
+def _handing_on(module: ModuleType, names: Sequence[str]) -> ModuleType:
+    """A module that is not adopted, for ``from module import names``: what it hands on of NumPy and of ``math`` is
+    ours, as it is where these are imported themselves."""
+    known = tuple(vars(module)) if "*" in names else names
+    ours = {name: handed_on(getattr(module, name, None)) for name in known}
+    ours = {name: found for name, found in ours.items() if found is not None}
+    return Namespace(module, ours) if ours else module
 
 
 @cache

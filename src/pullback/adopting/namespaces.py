@@ -335,6 +335,19 @@ def answered(name: str) -> Any:
     return None
 
 
+def handed_on(given: Any) -> Any:
+    """What is ours for a function of NumPy's or of ``math`` that another module hands on, or for such a module; None
+    for anything else."""
+    if type(given) is ModuleType:
+        return answered(given.__name__) if given.__name__ in (*OF_NUMPY, "math", "cmath") else None
+    name = str(getattr(given, "__name__", ""))
+    for plain in (np, math, cmath) if name and callable(given) else ():
+        if getattr(plain, name, None) is given:
+            found = getattr(answered(plain.__name__), name)
+            return None if found is given else found
+    return None
+
+
 @cache
 def _numba(name: str) -> Namespace:
     original = sys.modules.get(name) or import_module(name)
