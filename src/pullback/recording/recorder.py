@@ -143,14 +143,19 @@ def _lasting(operand: Any, value: Any, tape: Tape) -> Any:
 
 
 def evaluate(prim: Primitive, values: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
-    """The forward; where values are handles of an outer trace, the outer trace records the primitive, or runs the
-    forward where residuals are needed."""
+    """The forward; where values are handles of an outer trace, that records the primitive, as it does where a step is
+    advanced and nothing inside records. The forward then runs again, on the handles, for residuals that a rule reads:
+    its output would bear the derivative of its operations, whose last bits are not those of the rules."""
     if any(isinstance(value, Handle) for value in values):
-        if not prim.residuals or _spares_residuals(prim):
-            return prim(*values, **params) if not prim.residuals else (prim(*values, **params), {})
-        return apart(
-            prim, called_guarded(prim, values, params, locked=True) if prim.guarded else prim.forward(*values, **params)
-        )
+        if not prim.residuals:
+            return prim(*values, **params)
+        if not prim.ordered:  # an effect is had once
+            out = prim(*values, **params)
+            if _spares_residuals(prim):
+                return out, {}
+        given = called_guarded(prim, values, params, locked=True) if prim.guarded else prim.forward(*values, **params)
+        whole, residuals = apart(prim, given)
+        return whole if prim.ordered else out, residuals
     return called_guarded(prim, values, params, locked=True) if prim.guarded else prim.forward(*values, **params)
 
 
