@@ -284,3 +284,17 @@ def test_what_such_a_matrix_does_not_serve_is_refused():
         pb.grad(lambda x: np.exp(mirrored.csr_matrix(np.outer(x, x))))(X)
     with pytest.raises(TypeError, match="does not support ufuncs"):
         pb.grad(lambda x: np.exp(dense(x)))(X)
+
+
+def test_a_program_writes_into_a_class_of_scipy(tmp_path):
+    (tmp_path / "writes_a_class.py").write_text(
+        "import scipy.sparse as sp\n"
+        "sp.csr_matrix.doubled_by_a_program = lambda self: 2.0 * self\n"
+        "def f(x):\n"
+        "    return sp.csr_matrix([[1.0]]).doubled_by_a_program().sum() * x\n"
+    )
+    try:
+        assert pb.grad(pb.adopt(tmp_path / "writes_a_class.py").f)(3.0) == 2.0
+        assert hasattr(scipy.sparse.csr_matrix, "doubled_by_a_program")
+    finally:
+        del scipy.sparse.csr_matrix.doubled_by_a_program

@@ -5,7 +5,6 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-from attrs import frozen
 from scipy import sparse
 
 import pullback as pb
@@ -14,12 +13,15 @@ from pullback_scipy.sparse_arrays.arrays import SparseArray, ours
 from pullback_scipy.sparse_arrays.products import Made
 
 
-@frozen(eq=False, repr=False)
 class Maker:
     """A class of sparse arrays of SciPy's: called with traced nonzeros it gives an array of ours."""
 
+    __slots__ = ("kind",)
     kind: Any
     by = ("data",)
+
+    def __init__(self, kind: Any) -> None:
+        object.__setattr__(self, "kind", kind)
 
     @property
     def __wrapped__(self) -> Any:
@@ -68,6 +70,9 @@ class Maker:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kind, name)
+
+    def __setattr__(self, name: str, given: Any) -> None:
+        setattr(self.kind, name, given)  # who writes into SciPy's class finds it there
 
 
 csr_array, csc_array, coo_array = Maker(sparse.csr_array), Maker(sparse.csc_array), Maker(sparse.coo_array)
