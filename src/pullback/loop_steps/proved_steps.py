@@ -57,15 +57,19 @@ def telling() -> Any:
 
 
 def recorded_on(
-    proved: Proved, steps: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None], told: Any
-) -> tuple[int, list[Any]]:
+    proved: Proved, steps: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None], told: Any,
+    more: Any = None,
+) -> tuple[int, list[Any]]:  # fmt: skip
     """Record steps from ``k`` up to ``stop``, as the proof has just been seen to hold; ``take`` gets each. The step
-    reached, and the state there; ``state`` is emptied. ``told`` is the block that hears of what NumPy warns of."""
+    reached, and the state there; ``state`` is emptied. ``told`` is the block that hears of what NumPy warns of. Where
+    ``more`` is asked before each step, each is in a block of its own, and in memory of its own."""
     kind, values, proof = proved.kind, proved.values, proved.proof
     stage, verifier, compares, lower = kind.stage, steps.verifier, steps.verifier.compares, steps.lower
     reads, first, looked_up = proof.reads, k, () if compares else proof.looked_up  # who comes again meets the same
     function, places, carried = usable(stage.record).function, kind.work.of(stage.record), carrying(stage)
-    (buffers, makers), plan, left, before, slab = places, stage.record.plan, 0, state, None
+    each, slab = CHECKED if more is None else 1, None
+    fresh: Sequence[Any] = places[1]
+    (buffers, makers), plan, left, before = places, stage.record.plan, 0, state
     booked, own = (stage.booked, bool(proof.own)) if steps.ledger.heard else ((), False)
     fixed, n, ys = None if own else proof.fixed, kind.n_leaves, tuple[Any, ...]()
     whole = steps.outputs.n
@@ -73,10 +77,10 @@ def recorded_on(
     writes, rows = len(stage.known.ends) > n, bool(proved.going.rows)
     try:
         while k < stop and (k == first or reads.hold(looked_up)):  # type: ignore[union-attr]  # of what holds
-            if not left:
+            if more is None and not left:
                 left = n_in_slab(plan, stop - k, alone=alone)
                 fresh, slab = in_slab(plan, makers, left)
-            end = min(k + CHECKED, stop, k + left if left else stop)
+            end = min(k + each, stop, k + left if left else stop)
             left -= min(left, end - k)
             with told:
                 for step in range(k, end):
@@ -96,6 +100,8 @@ def recorded_on(
                         verifier.n_seen = step + 1
                     take(StagedStep(kind, slots, step, slot_items(booked, slots, slab) if booked else ()))
             k = end
+            if more is not None and k < stop and not more(k, list(state)):
+                break
     except Exception as error:
         say_line(error, stage.record)
         raise

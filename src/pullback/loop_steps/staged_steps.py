@@ -196,9 +196,7 @@ class StagedSteps:
             steps.collective = steps.enclosing.collective = True
         if steps.captured_specs is None:
             steps.begins_with(dict(zip(captured, run.values, strict=True)), masks=stage.masks_itself)
-        if captured != self.checked:
-            steps.require_captures(captured, k)
-            self.checked = captured
+        self.require_captures(captured, k)
         generated = stage.record if keeps else stage.advance
         if generated.reads:
             returned, *slots = run.next_part()
@@ -216,6 +214,12 @@ class StagedSteps:
             after = separate(after)
         self.state, self.last = after if stage.repeats else None, stage.known
         return step, after
+
+    def require_captures(self, captured: list[int], k: int) -> None:
+        """The captured values have to be those of step 0."""
+        if captured != self.checked:
+            self.steps.require_captures(captured, k)
+            self.checked = captured
 
     def begun(self, run: ShadowRun, known: KnownStep, *, keeps: bool) -> UnderWay:
         """A step that is known, and of which values are read: computed up to these."""

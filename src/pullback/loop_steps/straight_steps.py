@@ -4,6 +4,7 @@ What is checked of a single step before and after it is checked here once for al
 could change. A step that does anything else is finished as a single one, and ends the row.
 """
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -86,10 +87,11 @@ def _going(staged: StagedSteps, k: int, state: list[Any]) -> Going | None:
 
 
 def straight(
-    staged: StagedSteps, k: int, stop: int, state: list[Any], take: Callable[[Any], None]
+    staged: StagedSteps, k: int, stop: int, state: list[Any], take: Callable[[Any], None], more: Any = None
 ) -> tuple[int, list[Any]]:
     """Record steps from ``k`` on, up to ``stop``, as far as they do what the last step did; ``take`` gets each. The
-    step reached, and the state there; ``state`` may be emptied."""
+    step reached, and the state there; ``state`` may be emptied. ``more``, if given, says of each but the first whether
+    there is one."""
     steps = staged.steps
     if k >= stop or k < staged.first or staged.run is None:
         return k, state
@@ -110,7 +112,7 @@ def straight(
         _reopen(run, going.known, computes)
     try:
         with within:
-            k, state, left = _while_alike(staged, run, k, stop, state, take, before)
+            k, state, left = _while_alike(staged, run, k, stop, state, take, before, more)
             if left is not None:
                 parts = staged.returned(run, *steps.leaves_of(k + steps.lower, *left))
                 left = None
@@ -151,7 +153,7 @@ def _stays_open(run: Any) -> bool:
 
 
 def _while_alike(
-    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Callable[[Any], None], before: Any
+    staged: StagedSteps, run: Any, k: int, stop: int, state: list[Any], take: Any, before: Any, more: Any
 ) -> tuple[int, list[Any], Any]:
     """The same, and what the body has returned from a step that differs; None where all are alike. ``before`` are the
     captured values and the plain operands of the last step, where that was the one before."""
@@ -176,9 +178,7 @@ def _while_alike(
         carry = y = row = enters = None
         run.at += 1
         if kind is None or run.captured != kind.captured:
-            if run.captured != staged.checked:
-                steps.require_captures(run.captured, k)
-                staged.checked = run.captured
+            staged.require_captures(run.captured, k)
             kind = staged.kind_of(stage, work, run.captured, n)
         try:
             with told:
@@ -195,11 +195,13 @@ def _while_alike(
         staged.state = state = after
         take(StagedStep(kind, slots, k, slot_items(stage.booked, slots) if steps.ledger.heard else ()))
         k += 1
+        if more is not None and k < stop and not more(k, state):
+            return k, state, None
         if proof is not None and k < stop and proof.repeats(k - 1 + lower, run.values, run.constants):
             staged.proved = Proved(kind, run.values, proof, staged.going)
-            k, state = recorded_on(staged.proved, steps, k, stop, state, take, told)
+            k, state = recorded_on(staged.proved, steps, k, stop, state, take, told, more)
             staged.state = state
-        if k == stop or not _begins_again(run, state):
+        if k == stop or (more is not None and not more(k, state)) or not _begins_again(run, state):
             return k, state, None
 
 
@@ -223,8 +225,8 @@ def _pays(staged: StagedSteps, n_steps: int) -> bool:
     return n_steps >= FEW and staged.proved is None and (staged.steps.outputs.n or 0) >= FEWEST
 
 
-def keep(chain: Any, k: int, stop: int) -> None:
-    """Record the steps of a chain from ``k`` up to ``stop``, and put their tapes in memory."""
+def keep(chain: Any, k: int, stop: int) -> int:
+    """Record the steps of a chain from ``k`` up to ``stop``, which is returned, and put their tapes in memory."""
     staging, n = chain.steps.staging, chain.steps.outputs.n
     if k < stop and n is not None and staging is not None and staging.lends and not chain.passes:
         from pullback.memory.lending import ends_of_parts  # noqa: PLC0415 - for those who have several loops
@@ -234,6 +236,7 @@ def keep(chain: Any, k: int, stop: int) -> None:
             k = end
     elif k < stop:
         _keep(chain, k, stop)
+    return stop
 
 
 def _keep(chain: Any, k: int, stop: int) -> None:
@@ -256,6 +259,22 @@ def _keep(chain: Any, k: int, stop: int) -> None:
         if k < stop:
             store.put_tapes(k, MEMORY, [chain.on_tracers(k)])
             k += 1
+
+
+def keep_while(chain: Any, most: float) -> int:
+    """Record the steps of a chain of unknown length, but no more than the first ``most``, and put their tapes in
+    memory; how many there were."""
+    store, staging, stop, k = chain.store, chain.steps.staging, int(min(most, sys.maxsize)), 0
+    while k < stop and chain.goes_on(k):
+        store.put_tapes(k, MEMORY, [chain.on_tracers(k)])
+        k += 1
+        if staging is not None and k < stop and chain.goes_on(k):
+            first, kept = k, list[Any]()
+            k, chain.state = straight(staging, k, stop, chain.state, kept.append, chain.goes_on)
+            chain.owned = chain.owned and not kept
+            store.put_tapes(first, MEMORY, kept)
+            store.ledger.n_forward += k - first
+    return k
 
 
 def back(chain: Any, k: int, first: int) -> None:

@@ -15,7 +15,7 @@ from pullback.loop_steps.record_and_reverse import record_and_reverse_of
 from pullback.loop_steps.replay_check import Verifier
 from pullback.loop_steps.rerun import LoopSteps, writable
 from pullback.loop_steps.reverse_pass import pull_back
-from pullback.loop_steps.straight_steps import back, keep, straight
+from pullback.loop_steps.straight_steps import back, keep, keep_while, straight
 from pullback.memory.executor import carry_out_known, carry_out_one, run_forward, run_reverse
 from pullback.memory.in_force import Enclosed
 from pullback.memory.ledger import value_items
@@ -42,6 +42,8 @@ class LoopChain(Storing):
     start: list[Any] = field(factory=list)
     """The initial state, where it is kept for another reverse pass; it then is the snapshot of step 0 too."""
     condition: Callable[[int, list[Any]], bool] | None = None
+    asked: tuple[int, bool] = (-1, True)
+    """The step that the condition was last asked of, and what it has said."""
     start_random: tuple[Any, ...] = field(init=False)
     """The random states before step 0."""
     owned: bool = field(default=False, init=False)
@@ -68,12 +70,13 @@ class LoopChain(Storing):
         self.start_random = self.randomness.save()
         self.verifier.drawn_beside = partial(self.randomness.drawn_beside, self.start_random[0])
 
-    def goes_on(self, k: int) -> bool:
-        """Whether the condition of a loop of unknown length holds for the live state, that before step ``k``."""
-        if self.condition is None:
-            return True
-        with Enclosed(self.steps.enclosing, PAUSED):
-            return self.condition(k, self.state)
+    def goes_on(self, k: int, state: list[Any] | None = None) -> bool:
+        """Whether the condition of a loop of unknown length holds for the state before step ``k``, the live one unless
+        another is given. It is asked once of each, since it may draw or count."""
+        if k != self.asked[0] and self.condition is not None:
+            with Enclosed(self.steps.enclosing, PAUSED):
+                self.asked = k, self.condition(k, self.state if state is None else state)
+        return self.asked[1]  # of a loop of known length always that it does
 
     # Whole passes.
     def probe_first(self) -> tuple[StepTape, list[Any]]:
@@ -85,13 +88,13 @@ class LoopChain(Storing):
         """Step 0 will be run again where the schedule comes to it."""
         if self.probe is not None:
             self.probe[0].release()
-            self.probe = None
+            self.probe, self.asked = None, (-1, True)
             self.randomness.restore(self.start_random)
 
     def rewind(self) -> None:
         """Begin again, at the initial state and the random states of that moment."""
         self.release()
-        self.state, self.owned = list(self.start), False
+        self.state, self.owned, self.asked = list(self.start), False, (-1, True)
         self.randomness.restore(self.start_random)
 
     def go_forward(self, schedule: Any, machine: Machine) -> None:
@@ -108,14 +111,9 @@ class LoopChain(Storing):
         """The forward part of save-all, in which every step is recorded and kept, without its actions. The length; of a
         loop of unknown length no more than the first ``most`` steps."""
         self.runs()
-        k = 0 if n is None else n
-        if n is not None:
-            keep(self, 0, n)
-        while n is None and k < most and (k == 0 or self.goes_on(k)):  # the first step has been asked for
-            self.store.put_tapes(k, MEMORY, [self.on_tracers(k)])
-            k += 1
+        reached = keep_while(self, most) if n is None else keep(self, 0, n)
         self.rests()
-        return k
+        return reached
 
     def go_back_saving(self, n: int, passes: Any) -> None:
         """The rest of it."""
