@@ -5,6 +5,7 @@ A product is SciPy's, in the format of the array, so its bits are those of the p
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -279,6 +280,38 @@ class SparseArray:
     @property
     def imag(self) -> "SparseArray":
         return self.with_data(np.imag(self.data))
+
+    def power(self, n: Any) -> "SparseArray":
+        """Each nonzero to the power of ``n``, which is above zero."""
+        each = self.without_duplicates()._as(self.format)  # noqa: SLF001 - of this class
+        return each.with_data(each.data**n)
+
+    def __pow__(self, n: Any) -> "SparseArray":
+        if not self.is_matrix:
+            return self.power(n)
+        if not isinstance(n, int) or n < 1:
+            raise pb.NotDifferentiableError(f"a traced sparse matrix has no power {n!r} here; write products, A @ A")
+        return reduce(sparse_product, [self] * n)
+
+    def astype(self, dtype: Any) -> "SparseArray":
+        return self.with_data(self.data.astype(dtype))
+
+    def trace(self, offset: int = 0) -> Any:
+        return np.sum(self.diagonal(offset))
+
+    def getrow(self, i: int) -> "SparseArray":
+        i = i % self.shape[0]
+        return self[i : i + 1, :]  # type: ignore[no-any-return]
+
+    def getcol(self, j: int) -> "SparseArray":
+        j = j % self.shape[1]
+        return self[:, j : j + 1]  # type: ignore[no-any-return]
+
+    def nonzero(self) -> Any:
+        return self.value.nonzero()
+
+    def count_nonzero(self) -> int:
+        return int(self.value.count_nonzero())
 
     def __neg__(self) -> Any:
         return self.with_data(-self.data)
