@@ -56,7 +56,8 @@ class Push:
         self, slots: Sequence[Any], groups: Sequence[Sequence[Sequence[Any]]], work: Workspace
     ) -> list[list[list[Any]]] | None:
         """The tangents of the outputs for each group and direction, None where there is none; the records of the pull
-        hold ``slots``. None where a tangent is NaN (see ``Reverse.each``), and where the pull leaves a NaN out."""
+        hold ``slots``. None where a tangent is NaN (see ``ReverseFunction.each``), and where the pull leaves a NaN
+        out."""
         seeds = [part for several in groups for part in stacked_seeds(several, len(several))]
         with quiet():
             *found, flags = self.generated.function((*slots, *self.constants), seeds, *work.of(self.generated))
