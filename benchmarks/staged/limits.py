@@ -3,7 +3,7 @@
 from attrs import frozen
 
 SAVE_ALL, BINOMIAL = "500 steps, save-all", "500 steps, Binomial(20)"
-KINDS, STAGED = ("const", "traced", "scalar"), "pullback, @pb.staged"
+KINDS, STAGED, AGAIN = ("const", "traced", "scalar"), "pullback, @pb.staged", "pullback, after 400 calls"
 
 
 @frozen
@@ -53,6 +53,7 @@ def of_programs() -> list[Limit]:
     return [
         *(Limit(f"chain, {kind} operands", "hand", 1.8, STAGED) for kind in KINDS),
         *(Limit(f"chain, {kind} operands", over, most) for kind in KINDS for over, most in eager),
+        *(Limit(f"chain, {kind} operands", "hand", 2.5, AGAIN) for kind in KINDS),
         *(
             Limit(f"elementwise, {n} elements, {kind} operands", "hand", most, candidate)
             for n, staged in blocks

@@ -126,8 +126,20 @@ def logistic_candidates(u: Any, c: Any, n_steps: int, policy: pb.MemoryPolicy) -
 
         return run
 
+    def clocked(u: Any, c: Any) -> Any:
+        body = lambda _, state: (state[0] + 0.1, logistic_adjoint.step(state[1], c))  # noqa: E731
+        last = pb.fori_loop(0, n_steps, body, (0.0, u), policy=policy)[1]
+        return np.sum(last * last)
+
+    def until(u: Any, c: Any) -> Any:
+        body = lambda state: (state[0] + 1.0, logistic_adjoint.step(state[1], c))  # noqa: E731
+        last = pb.while_loop(lambda state: state[0] < n_steps, body, (0.0, u), policy=policy)[1]
+        return np.sum(last * last)
+
     for name, options in ways().items():
         made[name] = partial(pb.value_and_grad(partial(looped, **options), (0, 1)), u, c)
+    made[f"{US}, a clock in the state"] = partial(pb.value_and_grad(clocked, (0, 1)), u, c)
+    made[f"{US}, while_loop with a clock"] = partial(pb.value_and_grad(until, (0, 1)), u, c)
     return made | by_marked_steps(marked, n_steps, policy, (0, 1), (u, c))
 
 
