@@ -15,9 +15,8 @@ from attrs import define, field
 from pullback.choosing.agreement import agreed
 from pullback.memory.executor import carry_out
 from pullback.memory.ledger import Item, record_items, value_items
-from pullback.memory.working_bytes import Variables
+from pullback.memory.working_bytes import Variables, books_of
 from pullback.optimal_schedules.unified import forward_steps
-from pullback.rules.forms import FORMS
 from pullback.scheduling.actions import MEMORY, Delete, Kind, Save
 from pullback.scheduling.machine import Machine
 from pullback.words.errors import BudgetError
@@ -240,17 +239,6 @@ def held_now(ledger: Any, tape: Any) -> int:
     return int(ledger.total + sum(ledger.plain_bytes(() if tape is None else tape.records).values()))
 
 
-def books_of(records: Iterable[Any]) -> int:
-    """What Python takes for the steps that the loops among the records hold."""
-    found = 0
-    for loop in (record[2] for record in records if record is not None and FORMS[record[0]].steps):
-        kept = [kind for kind, _, _ in loop.chain.store.entries]
-        if loop.needed is not None:
-            one = loop.needed.with_records({"state_bytes": 0, "tape_bytes": 0})
-            found += sum(one[f"{kind}_bytes"] for kind in kept)
-    return found
-
-
 def cotangent_items(cts: Iterable[Any], records: Iterable[Any], others: Iterable[Any] = ()) -> list[Item]:
     """The cotangents in lists of them, for booking: without what records hold, and without ``others``."""
     items = value_items(_arrays(cts), "cotangent")
@@ -324,11 +312,11 @@ def borrowed(ledger: Any, policy: Any, besides: int, n: int | None, sizes: dict[
     return freed
 
 
-def make_room(ledger: Any, limit: int, records: Sequence[Any], made: int) -> float:
+def make_room(ledger: Any, limit: int, records: Sequence[Any], made: int, books: int = 0) -> float:
     """What step 0 of a loop may make, whose arrays may take ``made`` bytes so far: where that is more than is free,
-    earlier loops give up what costs the fewest steps."""
+    beside the ``books`` of code under way, earlier loops give up what costs the fewest steps."""
     while True:
-        free = int(limit - ledger.total - sum(ledger.plain_bytes(records).values()))
+        free = int(limit - ledger.total - sum(ledger.plain_bytes(records).values()) - books_of(records, books))
         if made <= free:
             return free
         lender = cheapest(ledger.lenders)

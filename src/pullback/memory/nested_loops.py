@@ -4,17 +4,15 @@ it.
 A ``record`` here is a :class:`~pullback.loops.loop_record.LoopRecord` whose first step has run.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from attrs import define, evolve, field
 
 from pullback.memory.ledger import record_items, value_items
 from pullback.memory.lending import give_all
+from pullback.memory.working_bytes import OBJECTS_BYTES
 from pullback.policies.nested_budgets import NestedLoop
 from pullback.recording.tape import CLOSED
-
-OBJECTS_BYTES: Final = 16_384
-"""Bytes of Python's own objects for a loop that a tape holds."""
 
 
 class TooLargeError(BaseException):

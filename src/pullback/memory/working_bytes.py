@@ -25,6 +25,10 @@ TAPE_BYTES, BUFFER_BYTES = 1_700, 100
 """The same for the tape of a step of a loop function, and for each array that it holds."""
 STATE_BYTES, LEAF_BYTES = 750, 260
 """The same for a snapshot of a loop function, and for each leaf of it."""
+OBJECTS_BYTES = 16_384
+"""Bytes of Python's own objects for a loop that a tape holds."""
+FREE_BOOKS = 64 * 1024
+"""Bytes of Python's own objects that are not counted."""
 DIGESTS, DIGESTS_LEAST, DIGESTS_SHARE = 100_000, 256, 32
 """The most and the fewest steps of a loop that have digests of its states; the part of a number of bytes that they take
 is one in ``DIGESTS_SHARE``."""
@@ -192,6 +196,26 @@ def parts_of_keys(records: Sequence[Any]) -> dict[int, int]:
                 if id(buffer) not in held:
                     found[id(buffer)] = buffer.nbytes
     return found
+
+
+def books_of(records: Iterable[Any], more: int = 0) -> int:
+    """What Python takes for the steps that the loops among the records hold, those within these, and ``more``; a part
+    of each is not counted, as nowhere else."""
+    return max(0, sum(map(_books, _loops(records))) - FREE_BOOKS) + max(0, more - OBJECTS_BYTES)
+
+
+def _books(loop: Any) -> int:
+    entries, needed, nest = loop.chain.store.entries, loop.needed, loop.chain.steps.nest
+    each = 0 if needed is None else max(needed.with_records({"state_bytes": 0, "tape_bytes": 0}).values())
+    within: list[Any] = []
+    if nest is not None and nest.loops:
+        tapes = (getattr(entry, "tape", None) for entry in entries.values())
+        within = [inner for tape in tapes if tape is not None for inner in _loops(tape.records)]
+    return OBJECTS_BYTES + len(entries) * each + sum(map(_books, within))
+
+
+def _loops(records: Iterable[Any]) -> list[Any]:
+    return [record[2] for record in records if record is not None and FORMS[record[0]].steps]
 
 
 @frozen

@@ -2,13 +2,14 @@
 
 from collections import deque
 from collections.abc import Collection, Hashable
+from math import inf
 from typing import Any
 from weakref import ref
 
 import numpy as np
 from attrs import define, field
 
-from pullback.memory.ledger import nbytes_of, record_items
+from pullback.memory.ledger import nbytes_of, record_items, value_items
 from pullback.memory.working_bytes import Variables
 from pullback.recording.handles import plain_value, root_of
 from pullback.words.specs import buffer_of
@@ -23,12 +24,18 @@ class Cutter:
     produced: int = 0
     recent: deque[int] = field(factory=lambda: deque(maxlen=8))
     watched: dict[int, Any] = field(factory=dict)
+    made: int = 0
+    """All bytes of handles."""
+    most: float = inf
+    """How much may be made before ``later`` is asked, in steps whose schedule is known."""
+    later: Any = None
 
     def watch(self, handle: Any) -> None:
         """Count a handle's bytes while it lives."""
         nbytes = nbytes_of(handle._value) or 8
         self.live_bytes += nbytes
         self.produced += nbytes
+        self.made += nbytes
         key = id(handle)
 
         def gone(_: Any) -> None:
@@ -36,6 +43,8 @@ class Cutter:
             self.watched.pop(key, None)
 
         self.watched[key] = ref(handle, gone)
+        if self.made > self.most:
+            self.later.look()
 
     def wants_cut(self, records: int) -> bool:
         """Whether to cut now, ``records`` after the last cut."""
@@ -65,11 +74,12 @@ class Cutter:
         and those of the records: variables of the program that no pullback reads."""
         return sum(buffer.nbytes for buffer in self._buffers(governor, held, before).values())
 
-    def alive(self) -> set[Hashable]:
-        """The ``id`` of the buffers that handles have."""
+    def alive(self, first: int = 0, stop: float = inf) -> dict[Hashable, int]:
+        """The bytes of the buffers that handles have, of values ``first .. stop-1``, by ``id``."""
         handles = (reference() for reference in list(self.watched.values()))
-        values = (plain_value(handle._value) for handle in handles if handle is not None)
-        return {id(buffer_of(value)) for value in values if isinstance(value, np.ndarray)}
+        known = (handle for handle in handles if handle is not None)
+        values = [plain_value(h._value) for h in known if h._id is None or first <= h._id < stop]
+        return {key: nbytes for key, nbytes, _ in value_items(values, "state")}
 
     def _buffers(self, governor: Any, held: Collection[Hashable], before: int) -> dict[Hashable, Any]:
         tape, ledger = governor.tape, governor.ledger

@@ -5,11 +5,12 @@ been recorded, and catches up with them.
 """
 
 from functools import partial
+from math import inf
 from typing import Any
 
 from pullback.choosing.agreement import agreed, least
 from pullback.memory.ledger import record_items, value_items
-from pullback.memory.working_bytes import BESIDE, RECORD_BYTES, Lifetimes, parts_of_keys
+from pullback.memory.working_bytes import BESIDE, FREE_BOOKS, RECORD_BYTES, Lifetimes, books_of, parts_of_keys
 from pullback.plain_programs.plain_snapshots import INITIAL
 from pullback.replay.step_recipes import OPERAND_BYTES, OPERANDS_BYTES, SLOT_BYTES, STEP_BYTES
 from pullback.rules.forms import FORMS
@@ -28,8 +29,8 @@ OWN_BYTES = RECORD_BYTES + 120
 """Bytes of Python's own objects, for each record of code that has just run, with the handle that it made."""
 WATCHED_BYTES = 500
 """Bytes of Python's own objects, for each handle whose lifetime is watched."""
-FREE_BOOKS = 64 * 1024
-"""Bytes of Python's own objects that are not counted, as nowhere else."""
+OWN_PART = 128
+"""The divisor of the bytes that gives the part which is left to them all the same, where the first steps bind."""
 MOST_FIRST = 8
 """The most first steps of a program that is cut by itself: they are often of other kinds than those that follow."""
 
@@ -54,64 +55,7 @@ def _holds_little(chain: Any) -> bool:
     """Whether the tape of step 0 takes less than what the step reads from before, so that tapes may take the place of
     states: else a policy that counts these has to know no more."""
     records, read = chain.tape.records[chain.cuts[0] : chain.cuts[1]], chain.snapshots.filling[0].values
-    return _tape_bytes(records, set()) < sum(n for _, n, _ in value_items(list(read.values()), "snapshot"))
-
-
-def look_again(chain: Any, step: int) -> None:
-    """Tell the schedule where ``step``, which has just ended, is larger than all before it."""
-    if step >= chain.books[1]:
-        _leave_to_books(chain, step)
-    pattern = id(chain.recipes.patterns[step])
-    if pattern in chain.seen or step <= chain.drawn_at:
-        return
-    if chain.tape.governor.unmarked is not chain and (agrees(chain) or not chain.policy.counts_states):
-        return
-    chain.seen.add(pattern)
-    found, cuts = dict(chain.sizes), chain.cuts
-    records = chain.tape.records[cuts[step] : cuts[step + 1]]
-    tape = _tape_bytes(records, chain.known)
-    read = chain.snapshots.filling.get(step)
-    values = [] if read is None else [value for ident, value in read.values.items() if ident >= cuts[0]]
-    state = sum(nbytes for _, nbytes, _ in value_items(values, "snapshot"))
-    found["tape_bytes"] = max(found["tape_bytes"], tape + RECORD_BYTES * len(records) * chain.policy.counts_bytes)
-    found["state_bytes"] = max(found["state_bytes"], state)
-    if found != chain.sizes:
-        chain.sizes = found
-        _tell_larger(chain)
-
-
-def _leave_to_books(chain: Any, step: int) -> None:
-    """Where nobody knows how many steps there will be, the schedule is told what the books of those so far take, as far
-    as it can do with the rest; and again after an eighth more."""
-    told, policy = chain.books[0], getattr(chain.schedule, "policy", None)
-    chain.books = told, step * 9 // 8
-    if chain.n is not None or policy is None or policy.room is None:
-        return
-    least = policy.least(None, **chain.sizes) + told
-    books = min((chain.recipes.nbytes + BOOK_BYTES * step * 2 // 3) * 9 // 8, policy.max_bytes - least)
-    if books > told:
-        chain.books, chain.freed = (books, chain.books[1]), chain.freed + told - books
-        _tell_larger(chain)
-
-
-def _tell_larger(chain: Any) -> None:
-    """Tell the schedule the sizes of the chain; where there is too little room, loops before it give up all they
-    can."""
-    try:
-        try:
-            chain.schedule.larger(freed=chain.freed, **chain.sizes)
-        except BudgetError:
-            before, chain.freed, chain.books = chain.freed, chain.freed + chain.books[0], (0, chain.books[1])
-            if chain.ledger.lenders:
-                from pullback.memory.lending import give_all  # noqa: PLC0415 - for those who have several loops
-
-                chain.freed += give_all(chain.ledger)
-            if chain.freed == before:
-                raise
-            chain.schedule.larger(freed=chain.freed, **chain.sizes)
-    except Exception:
-        chain.ended = True
-        raise
+    return tape_bytes(records, set()) < sum(n for _, n, _ in value_items(list(read.values()), "snapshot"))
 
 
 def will_draw(chain: Any) -> None:
@@ -155,7 +99,7 @@ def keep_initial(chain: Any) -> None:
 def _room_for(chain: Any, limit: int, asked: int) -> float:
     """``Lifetimes.asks`` of the first steps of a stretch after loops: these give up what they can where more is there
     at once than is free."""
-    from pullback.memory.lending import books_of, held_now, make_room  # noqa: PLC0415 - for who has several loops
+    from pullback.memory.lending import held_now, make_room  # noqa: PLC0415 - for those who have several loops
 
     governor, ledger, records = chain.tape.governor, chain.ledger, chain.tape.records
     lifetimes = governor.lifetimes
@@ -165,12 +109,12 @@ def _room_for(chain: Any, limit: int, asked: int) -> float:
     beside = governor.bytes_beside(read, chain.cuts[0])
     there = sum((live | read).values()) + beside
     largest = max(live.values(), default=0)
+    books = OWN_BYTES * len(records) + WATCHED_BYTES * len(lifetimes.watched)
+    books += sum(each.recipes.nbytes for each in governor.chains if each.replays)
     needed = (there + BESIDE * largest) * (SPARE + 1) // SPARE
-    room = make_room(ledger, limit, records, needed)
+    room = make_room(ledger, limit, records, needed, books)
     if room == float("inf"):  # nothing can be given up: more may be there than is allowed
-        books = OWN_BYTES * len(records) + WATCHED_BYTES * len(lifetimes.watched) + books_of(records)
-        books += sum(each.recipes.nbytes for each in governor.chains if each.replays)
-        taken = there + held_now(ledger, chain.tape) + books
+        taken = there + held_now(ledger, chain.tape) + books_of(records, books) + min(FREE_BOOKS, limit // OWN_PART)
         if taken + largest > limit and governor.holds_for_steps_alone(read):
             governor.hold_now()
         else:
@@ -280,7 +224,7 @@ def draw(chain: Any) -> None:
     state = value_items([*(value for ident, value in read.items() if ident not in constant), *passing], "snapshot")
     alone = governor.unmarked is chain  # its steps are of many kinds
     tapes = [
-        _tape_bytes(records[cuts[step] : cuts[step + 1] if step + 1 < len(cuts) else None], known)
+        tape_bytes(records[cuts[step] : cuts[step + 1] if step + 1 < len(cuts) else None], known)
         for step in range(0 if alone else newest, newest + 1)
     ]
     chain.sizes = {
@@ -369,7 +313,7 @@ def _plan(chain: Any, besides: int, seen: int) -> None:
         raise
 
 
-def _tape_bytes(records: Any, known: set[Any]) -> int:
+def tape_bytes(records: Any, known: set[Any]) -> int:
     """What the tape of a step holds, loop functions in it too, beside what is ``known`` and constants."""
     loops = [record[2] for record in records if record and FORMS[record[0]].steps]
     own = sum(nbytes for key, nbytes, reason in record_items(records) if key not in known and reason != "constant")
@@ -389,6 +333,8 @@ def _require_room(chain: Any, seen: int) -> None:
 
 def lend(chain: Any) -> None:
     """The steps are over: loops that follow may need what they hold."""
+    if chain.tape.governor.cutter is not None:
+        chain.tape.governor.cutter.most = inf
     _require_agreed(chain)
     lends = getattr(getattr(chain.schedule, "policy", None), "begun", None) is not None
     lends = lends and (chain.tape.agreement is None or chain.agreed or not chain.tape.collective)

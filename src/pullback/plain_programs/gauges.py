@@ -1,14 +1,20 @@
 """How much recorded steps have held so far: for policies that decide while the steps run."""
 
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
+from math import inf
 from typing import Any
 
 from attrs import define, field
 
 from pullback.choosing.agreement import agreed
-from pullback.memory.ledger import Ledger, value_items
-from pullback.plain_programs.first_steps import agrees, told_of
+from pullback.memory.executor import carry_out
+from pullback.memory.ledger import Ledger, record_items, value_items
+from pullback.memory.working_bytes import RECORD_BYTES, books_of
+from pullback.plain_programs.first_steps import BOOK_BYTES, OWN_BYTES, WATCHED_BYTES, agrees, tape_bytes, told_of
 from pullback.recording.tape import Tape
 from pullback.words.call_sites import site_here, site_text
+from pullback.words.errors import BudgetError
 
 
 @define(eq=False)
@@ -98,3 +104,123 @@ def gauge_of(policy: Any, name: str, ledger: Ledger, tape: Tape) -> Gauge | None
     )
     ledger.counted = True
     return gauge
+
+
+@define(eq=False)
+class LaterSteps:
+    """What steps take that run after the schedule of their ``chain`` is known: where more is there than was reserved,
+    and it is more than is free, loops before the chain and the chain itself give up what they can."""
+
+    chain: Any
+    cutter: Any
+    outside: Mapping[Hashable, int]
+    """What records from before the chain hold."""
+    reserved: int
+    """What a step may make, for which the schedule leaves room."""
+    gave: bool = field(default=False, init=False)
+    """Whether it has given up something in the step under way."""
+
+    def begin(self) -> None:
+        """A step begins."""
+        self.gave, self.cutter.most = False, self.cutter.made + self.reserved
+
+    def look(self) -> None:
+        """More is there than was reserved."""
+        from pullback.memory.lending import cheapest  # noqa: PLC0415 - for who passes a number of bytes
+
+        chain, cutter, ledger = self.chain, self.cutter, self.chain.ledger
+        if chain.ended:
+            cutter.most = inf
+            return
+        governor, records = chain.tape.governor, chain.tape.records[chain.cuts[-1] :]
+        alive, held = cutter.alive(chain.tape.n_inputs), {key: nbytes for key, nbytes, _ in record_items(records)}
+        there = {**self.outside, **alive, **chain.snapshots.filled, **held}
+        taken = sum(nbytes for key, nbytes in there.items() if key not in ledger.held)
+        books = OWN_BYTES * len(records) + WATCHED_BYTES * len(cutter.watched) + chain.recipes.nbytes
+        taken += books_of(chain.tape.records[: chain.cuts[0]], books)
+        largest = max(alive.values(), default=0)
+        while (free := chain.policy.room - ledger.total - taken) < largest and (lender := cheapest(ledger.lenders)):
+            lender.give(lender.level + 1)
+        if free < largest:
+            self._gives_way(largest - free)
+            free = chain.policy.room - ledger.total - taken
+        if free < 0:
+            governor.floor = max(governor.floor, taken + ledger.total)
+        cutter.most = cutter.made + max(0, free - largest)
+
+    def _gives_way(self, nbytes: int) -> None:
+        """The chain lets go of tapes of earlier steps."""
+        chain, self.gave = self.chain, True
+        with suppress(BudgetError):  # told when the step is over, and its sizes are known
+            for action in chain.schedule.larger(freed=chain.freed - nbytes, now=True, **chain.sizes):
+                carry_out(action, chain.machine, chain)
+
+
+def look_again(chain: Any, step: int) -> None:
+    """Tell the schedule where ``step``, which has just ended, is larger than all before it."""
+    if step >= chain.books[1]:
+        _leave_to_books(chain, step)
+    pattern, governor = id(chain.recipes.patterns[step]), chain.tape.governor
+    if governor.unmarked is chain and chain.working is not None and governor.cutter is not None:
+        _begin_step(chain, governor.cutter)
+    if pattern in chain.seen or step <= chain.drawn_at:
+        return
+    if governor.unmarked is not chain and (agrees(chain) or not chain.policy.counts_states):
+        return
+    chain.seen.add(pattern)
+    found, cuts = dict(chain.sizes), chain.cuts
+    records = chain.tape.records[cuts[step] : cuts[step + 1]]
+    tape = tape_bytes(records, chain.known)
+    read = chain.snapshots.filling.get(step)
+    values = [] if read is None else [value for ident, value in read.values.items() if ident >= cuts[0]]
+    state = sum(nbytes for _, nbytes, _ in value_items(values, "snapshot"))
+    found["tape_bytes"] = max(found["tape_bytes"], tape + RECORD_BYTES * len(records) * chain.policy.counts_bytes)
+    found["state_bytes"] = max(found["state_bytes"], state)
+    if found != chain.sizes:
+        chain.sizes = found
+        _tell_larger(chain)
+
+
+def _begin_step(chain: Any, cutter: Any) -> None:
+    """Another step begins of code that is cut by itself: it is looked at where it makes more than was reserved."""
+    later = cutter.later
+    if later is None or later.chain is not chain:
+        outside = {key: nbytes for key, nbytes, _ in record_items(chain.tape.records[: chain.cuts[0]])}
+        cutter.later = later = LaterSteps(chain, cutter, outside, chain.working - 2 * chain.sizes["state_bytes"])
+    elif later.gave:  # for a step as large as those before it there may be room again
+        _tell_larger(chain)
+    later.begin()
+
+
+def _leave_to_books(chain: Any, step: int) -> None:
+    """Where nobody knows how many steps there will be, the schedule is told what the books of those so far take, as far
+    as it can do with the rest; and again after an eighth more."""
+    told, policy = chain.books[0], getattr(chain.schedule, "policy", None)
+    chain.books = told, step * 9 // 8
+    if chain.n is not None or policy is None or policy.room is None:
+        return
+    least = policy.least(None, **chain.sizes) + told
+    books = min((chain.recipes.nbytes + BOOK_BYTES * step * 2 // 3) * 9 // 8, policy.max_bytes - least)
+    if books > told:
+        chain.books, chain.freed = (books, chain.books[1]), chain.freed + told - books
+        _tell_larger(chain)
+
+
+def _tell_larger(chain: Any) -> None:
+    """Tell the schedule the sizes of the chain; where there is too little room, loops before it give up all they
+    can."""
+    try:
+        try:
+            chain.schedule.larger(freed=chain.freed, **chain.sizes)
+        except BudgetError:
+            before, chain.freed, chain.books = chain.freed, chain.freed + chain.books[0], (0, chain.books[1])
+            if chain.ledger.lenders:
+                from pullback.memory.lending import give_all  # noqa: PLC0415 - for those who have several loops
+
+                chain.freed += give_all(chain.ledger)
+            if chain.freed == before:
+                raise
+            chain.schedule.larger(freed=chain.freed, **chain.sizes)
+    except Exception:
+        chain.ended = True
+        raise

@@ -8,7 +8,7 @@ from typing import Any
 from pullback.exact_budget.foreseen import WatchedRecords
 from pullback.memory.executor import carry_out, run_forward
 from pullback.memory.ledger import mib, record_items, value_items
-from pullback.memory.working_bytes import Lifetimes, freed_by
+from pullback.memory.working_bytes import Lifetimes, books_of, freed_by
 from pullback.plain_programs.first_steps import anew, least_again
 from pullback.plain_programs.stored_tapes import TapeInPlace, all_taken_back, release_tapes
 from pullback.policies.save_all import SaveAll
@@ -310,7 +310,7 @@ def _least(chain: Any) -> int:
     needed = lifetimes.needed(records, chain.cuts[0], freed=freed).back
     lifetimes.watched, lifetimes.lies_in = watched, lies_in  # the schedule of its steps may follow from these
     make_room(ledger, chain.policy.room, records, needed)
-    least: int = needed + ledger.total + sum(ledger.plain_bytes(records).values())
+    least: int = needed + ledger.total + sum(ledger.plain_bytes(records).values()) + books_of(records)
     return least
 
 

@@ -10,8 +10,9 @@ from pullback.memory.executor import carry_out, run_forward
 from pullback.memory.ledger import Item, Ledger, lasting_buffers, record_items
 from pullback.memory.reverse_sweep import Sweep, release_records, sweep
 from pullback.memory.store import Store
-from pullback.plain_programs.first_steps import anew, draw, keep_initial, lend, look_again, told_of, waits, will_draw
+from pullback.plain_programs.first_steps import anew, draw, keep_initial, lend, told_of, waits, will_draw
 from pullback.plain_programs.functions_of_steps import functions_of, run_back
+from pullback.plain_programs.gauges import look_again
 from pullback.plain_programs.other_ends import hold_whole, late, planned_again, proceed, tell_length
 from pullback.plain_programs.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots, require_growing
 from pullback.plain_programs.stored_tapes import drop_tape, get_tape, put_tape, release_tapes, transfer_tape
@@ -65,8 +66,7 @@ class PlainChain:
     gauge: Any = None
     marked: bool = True  # whether the program marks the steps; else they are cut by themselves
     agreed: bool = False  # whether the sizes are those that ranks have agreed on, which run the steps together
-    replays: ClassVar[bool] = True
-    """Whether whole steps are executed again, loop functions in them too."""
+    replays: ClassVar[bool] = True  # whether whole steps are executed again, loop functions in them too
     collects: ClassVar[bool] = False
     """Whether it is told of each record, of which it keeps some values."""
 

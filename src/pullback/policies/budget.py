@@ -133,7 +133,7 @@ class Budget(MemoryPolicy):
         self._need("a loop of unknown length" if n is None else f"{n} steps", n, state_bytes, tape_bytes)
         if n is None:
             growing = Growing(self._units(state_bytes, tape_bytes))
-            larger = lambda freed=0, **sizes: growing.larger(self.larger(freed, **sizes))  # noqa: E731
+            larger = lambda freed=0, now=False, **sizes: growing.larger(self.larger(freed, **sizes), now)  # noqa: E731
             return Schedule(
                 growing.sweep(), None, policy=self, finish=growing.finish, larger=larger, n_whole=growing.n_whole
             )

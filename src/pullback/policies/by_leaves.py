@@ -87,9 +87,11 @@ class Growing:
     rule: Rule | None = None
     """Which snapshots replace one another."""
 
-    def larger(self, units: Units) -> None:
-        """Steps are larger than they were thought to be: between two actions of the sweep."""
+    def larger(self, units: Units, now: bool = False) -> list[Action]:
+        """Steps are larger than they were thought to be: between two actions of the sweep. What is to be let go of
+        before the step under way is over, where it is to be ``now``."""
         self.units, self.rule = units, None
+        return list(self._drop(units.leaf(len(self.snapshots)) - 1)) if now else []
 
     @property
     def n_whole(self) -> int:

@@ -71,7 +71,7 @@ class Schedule:
         finish: Callable[[int], Iterator[Action]] | None = None,
         repeats: bool = False,
         held: str = "",
-        larger: Callable[..., None] | None = None,
+        larger: Callable[..., object] | None = None,
         n_whole: int = 0,
     ) -> None:
         self.n, self.larger, self.n_whole = n, larger, n_whole
