@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.primitives.elementwise.ufunc_rules import is_complex
 from pullback.primitives.shared.masked_arithmetic import as_one_call, silent, times
 from pullback.rules.declaration import Primitive, elementwise, primitive
 
@@ -23,7 +24,7 @@ def _power_x_into(ct: Any, x: Any, y: Any, out: Any) -> Any:
 
 @silent
 def _power_x_general(ct: Any, x: Any, y: Any) -> Any:
-    if np.iscomplexobj(ct) and not np.iscomplexobj(x):  # Python's own power: of a number below zero it is complex
+    if is_complex(ct) and not is_complex(x):  # Python's own power: of a number below zero it is complex
         x = x + 0j
     if not hasattr(y, "dtype"):
         return times(ct * y, np.power(x, y - 1))

@@ -215,9 +215,11 @@ def gathered(handle: Any, places: Any) -> Any:
     k = tape.kept
     same = k.array is places and k.copy.dtype is places.dtype and k.data == places.tobytes()
     key = k.copy if same and k.copy.shape == places.shape else tape.keep(places)
+    if tape.mode or tape.thread != get_ident():  # perhaps there is no value
+        return call(getitem, (handle,), {"key": key})
     kinds = tape.kinds
     value = handle._value if type(handle) is kinds.tracer else resolve(handle)._value
-    if tape.mode or tape.thread != get_ident() or handle._id is None or type(value) is not np.ndarray:
+    if handle._id is None or type(value) is not np.ndarray:
         return call(getitem, (handle,), {"key": key})
     out, part, frame = value[key], kinds.tracer(), _getframe(2)
     site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
