@@ -419,3 +419,48 @@ def test_an_unguarded_primitive_is_called_as_it_is():
     work = np.empty(X.shape)
     p = pb.primitive(lambda x: np.multiply(x, 2, out=work), name="double", guarded=False)
     assert p(X) is work
+
+
+@pb.primitive
+def decay(x):
+    return np.exp(-x)
+
+
+decay.vjp("x", fn=lambda ct, out: -ct * out)
+decay.vjp("x", fn=lambda ct, x: -ct / np.exp(x))  # other last bits: taken where the operand is held anyway
+
+
+
+def after(inner, v):
+    return np.sum(inner(v)) + np.sum(v**3)
+
+
+def twice(inner, v):
+    return np.sum(inner(v) * inner(v + 1.0)) + np.sum(inner(v))
+
+
+AROUND = {
+    "held before": lambda inner: lambda x: np.sum(inner(np.exp(x))),
+    "held by nobody": lambda inner: lambda x: np.sum(inner(x + 1.0)),
+    "held after": lambda inner: lambda x: after(inner, x * 1.5),
+    "a part": lambda inner: lambda x: np.sum(inner(np.exp(x)[1:])),
+    "twice": lambda inner: lambda x: twice(inner, np.tanh(x)),
+}
+WITHIN = {
+    "alone": lambda v: decay(v) * 0.5,
+    "after a square": lambda v: v * v + decay(v),
+    "before a square": lambda v: decay(v) + v * v,
+    "twice": lambda v: decay(v) * np.sin(v) + decay(v),
+}
+
+
+@pytest.mark.parametrize("within", WITHIN)
+@pytest.mark.parametrize("around", AROUND)
+def test_alternatives_in_a_staged_function_are_chosen_as_without_the_decorator(around, within):
+    plain, staged = AROUND[around](WITHIN[within]), AROUND[around](pb.staged(WITHIN[within]))
+    for seed in range(12):
+        x = np.random.default_rng(seed).normal(size=4)
+        wanted = pb.grad(plain)(x).tobytes()
+        assert pb.grad(staged)(x).tobytes() == wanted
+        with pb.using(staging="off"):
+            assert pb.grad(staged)(x).tobytes() == wanted

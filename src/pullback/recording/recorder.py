@@ -232,7 +232,7 @@ def form_for(
     exact = prim.trusted and prim.elementwise and not prim.outputs and all(_same_spec(out, values[k]) for k in active)
     held: frozenset[int] = frozenset()
     if not prim.collective and prim.has_alternatives:  # else the same on every rank
-        held = frozenset(k for k in active if operands[k]._flag == SAVED)
+        held = frozenset(k for k in active if _is_saved(operands[k], tape))
         if prim.residuals and isinstance(out, Handle):
             held = frozenset(range(len(operands)))
     key = (active, len(operands), held, exact)
@@ -241,6 +241,12 @@ def form_for(
         # Of two threads that come first at once one makes the form of both: records are compared by its number.
         form = prim.forms.setdefault(key, make_form(prim, active, len(operands), held, exact=exact, site=site))
     return form
+
+
+def _is_saved(operand: Any, tape: Tape) -> bool:
+    """Whether the value of an operand is held by a record."""
+    stood = None if tape.stands is None else tape.stands.get(operand._id)
+    return bool((operand if stood is None else stood)._flag == SAVED)
 
 
 def _same_spec(out: Any, value: Any) -> bool:
@@ -267,6 +273,9 @@ def hold(operand: Any, value: Any, tape: Tape) -> Any:
             return twin_of(value)
         if root._flag == BORROWED:
             return tape.keep(value) if isinstance(value, np.ndarray) else freeze(operand)._value
+        stood = None if tape.stands is None else tape.stands.get(root._id)
+        if stood is not None and (outside := root_of(stood))._flag != BORROWED:
+            outside._flag = SAVED
         if root._flag != FROZEN:
             root._flag = SAVED
         return freeze(value) if isinstance(value, Handle) else value

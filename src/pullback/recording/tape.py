@@ -189,7 +189,7 @@ class Tape:
         "__weakref__", "adopted", "agreement", "captures", "code", "collective", "constants", "enclosing", "governor",
         "inner", "joins", "kept", "kinds", "ledger", "lent", "level", "marked", "marks", "masks", "mode", "n_inputs",
         "nest", "objects", "outer", "overlapping", "reads", "records", "regions", "repeatable", "shadow", "sites",
-        "tangents", "telling", "thread", "trap", "unrecorded",
+        "stands", "tangents", "telling", "thread", "trap", "unrecorded",
     )  # fmt: skip
     agreement: Any
     lent: tuple[Any, ...]
@@ -198,6 +198,8 @@ class Tape:
     """The region that was written last at a call site: the next write there is to the same one, as a rule."""
     reads: dict[int, Any]
     """The key of slices that was read at a call site, in a tuple, where the next is equal to it, as a rule."""
+    stands: dict[int, Any] | None
+    """While a staged function goes on that is not followed: the handles, by id, for which it has frozen ones."""
 
     def __init__(self, level: int, kinds: Any) -> None:
         self.kinds = kinds
@@ -244,7 +246,7 @@ class Tape:
         """Whether the reverse pass may be run again (a ``pull`` that stays)."""
         self.trap: Any = None
         """What looks at every result while a trap is in force; the mode is not RECORDING then."""
-        self.kept, self.regions, self.reads = NOTHING_KEPT, {}, {}
+        self.kept, self.regions, self.reads, self.stands = NOTHING_KEPT, {}, {}, None
         self.code: CodeType | None = None
         """The user's code that made the last record, and the ids of its call sites by instruction offset."""
         self.sites: Sequence[int] = ()

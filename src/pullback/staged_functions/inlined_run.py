@@ -73,6 +73,8 @@ class InlinedRun(ShadowRun):
     inlines: ClassVar[bool] = True
     outside: list[Any] = field(factory=list, init=False)
     """The handles from around that have been met."""
+    stood: dict[int, Any] | None = field(default=None, init=False)
+    """The handles for which there were frozen ones before."""
     left: list[tuple[Any, Any]] = field(factory=list, init=False)
     """The handles from around for which the function holds frozen ones since it went on in the ordinary way, with their
     ids then."""
@@ -97,6 +99,7 @@ class InlinedRun(ShadowRun):
         twins.mode = around.mode  # type: ignore[attr-defined]
         twins.tape, twins.given, self.outside = around, given, list(given)  # type: ignore[attr-defined]
         self.lasting, self.operations, self.ranges, self.left = {}, [], [], []
+        self.stood = around.stands
         self.why, self.surrendered = "", False
         self.masked, around.masks = around.masks, False
         if len(known) > 1 and self.latest is not None:
@@ -110,6 +113,7 @@ class InlinedRun(ShadowRun):
         around: Any = self.eager.tape
         around.mode, around.inner = self.eager.mode, None  # type: ignore[attr-defined]
         around.masks = around.masks or self.masked or self.tape.masks
+        around.stands, self.stood = self.stood, None
         self.latest = self.following
         self.end(whole=whole)
         self.tape.enclosing = self.eager.tape = None
@@ -198,6 +202,7 @@ class InlinedRun(ShadowRun):
             if id(twin) not in outside:
                 return twin
             self.left.append((twin, twin._id))
+            tape.stands = {**(tape.stands or {}), twin._id: twin}
             return self.unwritable(resolve(twin))
 
         self.eager.replace(self.alone, instead)
