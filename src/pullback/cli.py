@@ -31,12 +31,12 @@ def commands() -> None:
     pullback demo wave            the main example: seismic inversion under four memory policies
     pullback demo digits          a small network learns handwritten digits
     pullback demo assimilation    4D-Var on Lorenz-96, by gradients and by the linearised model
-    pullback profile FILE.py:F    the same table for your own function
-    pullback plan FILE.py:F       what a policy will cost, or which to take: --budget '100 MB'
+    pullback profile FILE.py:F    what each memory policy costs for a function of yours
+    pullback plan FILE.py:F       what a policy will hold, or which to take: --budget '100 MB'
     pullback saved FILE.py:F      what is held between forward and reverse, by your lines
     pullback draw FILE.py:F       its graph; --policy 'Binomial(3)' --steps 20 draws a schedule
-    pullback run FILE.py --grad F a script of others, as it is, and a gradient in it
-    pullback port FILE.py:F       the smallest patch by which it needs no adoption
+    pullback run FILE.py --grad F runs a script that knows nothing of pullback, and prints a gradient
+    pullback port FILE.py:F       the smallest patch with which pullback can differentiate a file
     pullback explain PB201        what an error means, and what to write instead
     pullback coverage np.interp   what a function of NumPy means on traced arrays
     pullback primitives matmul    what is registered, by whom, and what each rule saves

@@ -122,9 +122,9 @@ def plan_command(
 ) -> None:
     """What a gradient will hold and cost under a policy, or which policy to take within a number of bytes.
 
-    FUNCTION is run once or twice. Printed are bytes by reason, forward steps and seconds; with --budget the fastest
-    policy, the next that holds less, and the next that is faster. From shapes alone nothing of that size is allocated,
-    and no seconds are told.
+    FUNCTION is run once or twice. Prints bytes by reason, forward steps and seconds; with --budget the fastest policy,
+    the next one that holds less, and the next one that is faster. Where arguments are given as shapes, no array of that
+    size is made, and there are no seconds.
 
     \b
     pullback plan model.py:misfit --arg c=velocity.npy --policy 'Binomial(20)'

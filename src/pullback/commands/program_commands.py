@@ -23,7 +23,7 @@ WRT = click.option(
 )
 
 
-@click.command("run", short_help="Run a script whose arrays can hold traced values, and a gradient in it.")
+@click.command("run", short_help="Run a script that knows nothing of pullback, and print a gradient.")
 @click.argument("file", metavar="FILE.py")
 @click.argument("words", nargs=-1, metavar="[-- ARGUMENTS OF THE SCRIPT]")
 @click.option("--grad", "name", metavar="FUNCTION", help="Print the gradient of this function of the script.")
@@ -36,7 +36,7 @@ def run_command(
     file: str, words: Sequence[str], name: str | None, arguments: Sequence[str], wrt: Sequence[str],
     policy: str | None, save: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Run a script as python does, adopted: no line of it need be changed. Then print the gradient of FUNCTION.
+    """Run a script as python does, without changing a line of it, and print the gradient of FUNCTION.
 
     \b
     pullback run simulation.py --grad misfit --arg c=velocity.npy
@@ -81,16 +81,16 @@ def shown(gradient: Any) -> str:
     return f"{spec_of(array)}, norm {np.linalg.norm(array.ravel()):.6g}, from {array.min():.6g} to {array.max():.6g}"
 
 
-@click.command("port", short_help="The smallest patch that makes a file traceable without adoption.")
+@click.command("port", short_help="The smallest patch with which pullback can differentiate a file.")
 @click.argument("function", metavar="FILE.py:FUNCTION")
 @ARGUMENTS
 @WRT
 @JSON
 def port_command(function: str, arguments: Sequence[str], wrt: Sequence[str], as_json: bool) -> None:
-    """Print the smallest patch that makes a file traceable without adoption, found by running FUNCTION.
+    """Print the smallest patch with which pullback can differentiate FUNCTION without adopting the file.
 
-    Each line that makes a buffer into which traced values are written gets `like=`, or is added to 0 times a traced
-    number, with its contents; the patched program still runs on plain NumPy.
+    FUNCTION is run to find the lines that make arrays into which traced values are written. Each gets `like=`, or 0
+    times a traced number is added there. The patched program still runs on plain NumPy.
 
     \b
     pullback port simulation.py:misfit --arg c=velocity.npy > simulation.patch

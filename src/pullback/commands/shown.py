@@ -67,15 +67,15 @@ ARGUMENTS = click.option(
     "arguments",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A parameter's array, a file saved by numpy.save, or a dict of arrays, by numpy.savez, or its number.",
+    help="The value of a parameter: a number, an array (a .npy file), or a dict of arrays (an .npz file).",
 )
 ARGUMENTS_OR_SHAPES = click.option(
     "--arg",
     "arguments",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A parameter's array, a file saved by numpy.save, or a dict of arrays, by numpy.savez, or its shape, such as "
-    "float64[4096,4096], or its number.",
+    help="The value of a parameter: a number, an array (a .npy file), or a dict of arrays (an .npz file); or the shape "
+    "of an array, such as float64[4096,4096].",
 )
 
 

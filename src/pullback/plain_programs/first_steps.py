@@ -109,7 +109,8 @@ def _room_for(chain: Any, limit: int, asked: int) -> float:
     beside = governor.bytes_beside(read, chain.cuts[0])
     there = sum((live | read).values()) + beside
     largest = max(live.values(), default=0)
-    books = OWN_BYTES * len(records) + WATCHED_BYTES * len(lifetimes.watched)
+    n_held = sum(record is not None for record in records)  # steps that are executed again have let go of theirs
+    books = OWN_BYTES * n_held + WATCHED_BYTES * len(lifetimes.watched)
     books += sum(each.recipes.nbytes for each in governor.chains if each.replays)
     needed = (there + BESIDE * largest) * (SPARE + 1) // SPARE
     room = make_room(ledger, limit, records, needed, books)
