@@ -32,7 +32,8 @@ def accepted(x: np.ndarray) -> None:
         pass
     pb.profile(loss, x, policies=[pb.SaveAll(), "auto"]).assert_peak("1 GB", "auto")
     planned = pb.plan(loss, pb.spec((4096, 4096)), policy=pb.Tiered(2, None))
-    pb.map_leaves(float, [planned.peak_bytes, value, gradient, out])
+    advice = pb.plan(loss, x, budget="200 MB")
+    pb.map_leaves(float, [planned.peak_bytes, *(plan.peak_bytes for plan in advice.others), value, gradient, out])
 
 
 @pb.primitive

@@ -32,6 +32,12 @@ def plan(
 ) -> Advice: ...
 
 
+@overload
+def plan(
+    f: Callable[..., Any], *args: Any, policy: PolicyOrAuto = ..., budget: str | float | None, directory: Any = ...
+) -> Plan | Advice: ...
+
+
 @public
 def plan(
     f: Callable[..., Any], *args: Any, policy: PolicyOrAuto = None, budget: Any = None, directory: Any = None
