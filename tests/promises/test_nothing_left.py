@@ -146,7 +146,9 @@ def test_hundreds_of_calls_do_not_grow(policy):
         g(X)
     gc.collect()
     sites, forms, grown = len(call_sites._SITES), len(pb.registry.callers), []
-    for _ in range(3):  # a leak shows in every round; what the test runner keeps for itself, in one
+    # A leak shows in every round. What the test runner keeps for itself shows in one, and what caches of a bounded size
+    # fill with, in fewer each time: under Recompute() 130, 90, 65, 45, 25, ... 0.
+    while len(grown) < 12 and min(grown, default=40) >= 40:
         blocks = sys.getallocatedblocks()
         for _ in range(160):
             g(X)
