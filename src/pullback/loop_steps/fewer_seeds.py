@@ -21,6 +21,8 @@ from pullback.words.undocumented import quiet
 BEFORE: Final = 4
 """Steps with such seeds that are reversed in the ordinary way before a function is made, in each loop that comes first
 to them."""
+MOST: Final = 8
+"""Sets of leaves for which one stage has a reverse: a body whose cotangents come now here and now there is swept."""
 
 
 def kind_for(work: StagedStep, cts: Sequence[Any]) -> StepKind:
@@ -34,7 +36,7 @@ def kind_for(work: StagedStep, cts: Sequence[Any]) -> StepKind:
     found = base.fewer.get(wanted)
     if found is None:
         base.n_missed += 1
-        if wanted not in stage.others and base.n_missed > BEFORE:
+        if wanted not in stage.others and base.n_missed > BEFORE and len(stage.others) < MOST:
             stage.others[wanted] = _made(work, stage, cts)
         other = stage.others.get(wanted)
         if other is None:

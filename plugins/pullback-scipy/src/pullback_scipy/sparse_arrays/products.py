@@ -37,14 +37,18 @@ def rows_and_columns(made: Made, first: Any, second: Any) -> tuple[Any, Any]:
     return (counted, first) if kind == "csr" else (first, counted)
 
 
+def _in_each_row(products: Any) -> Any:
+    """The sum over the columns of ``x``, for each nonzero; of a vector the products themselves."""
+    return np.sum(products, axis=1) if products.ndim == 2 else products
+
+
 def _product_rule(
     ct: Any, data: Any, x: Any, first: Any, second: Any, made: Made, needed: frozenset[str]
 ) -> tuple[Any, Any]:
     of_data, of_x = None, None
     if "data" in needed:
         rows, columns = rows_and_columns(made, first, second)
-        of_data = ct[rows] * x[columns]
-        of_data = np.sum(of_data, axis=1) if of_data.ndim == 2 else of_data
+        of_data = _in_each_row(ct[rows] * x[columns])
     if "x" in needed:
         of_x = transposed_product(data, ct, first, second, made=made)
     return of_data, of_x
@@ -60,8 +64,7 @@ def _transposed_rule(
     of_data, of_x = None, None
     if "data" in needed:
         rows, columns = rows_and_columns(made, first, second)
-        of_data = ct[columns] * x[rows]
-        of_data = np.sum(of_data, axis=1) if of_data.ndim == 2 else of_data
+        of_data = _in_each_row(ct[columns] * x[rows])
     if "x" in needed:
         of_x = product(data, ct, first, second, made=made)
     return of_data, of_x
