@@ -12,7 +12,7 @@ sources."""
 
 def codes() -> dict[str, str]:
     """The code of every error and warning by the name of its class."""
-    kinds = errors.PullbackError, errors.PolicyWarning
+    kinds = errors.PullbackError, errors.PolicyWarning, errors.RefusalWarning
     return {cls.__name__: cls.code for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, kinds)}
 
 

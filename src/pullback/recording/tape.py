@@ -182,14 +182,14 @@ class Tape:
     recorded, since nothing traced enters it. ``agreement`` is that by which ranks agree that record such a trace each.
     If it holds all and only a sweep looks at it, ``objects`` says how many arrays of objects there were when it began
     (``tracing.taking_over``), else 0. It ``joins`` the operations of a loop of adopted code in one record
-    (``adjoints``) where only a sweep looks at them.
+    (``adjoints``) where only a sweep looks at them. ``refused`` is what the last conversion that was refused here said.
     """
 
     __slots__ = (
         "__weakref__", "adopted", "agreement", "captures", "code", "collective", "constants", "enclosing", "governor",
         "inner", "joins", "kept", "kinds", "ledger", "lent", "level", "marked", "marks", "masks", "mode", "n_inputs",
-        "nest", "objects", "outer", "overlapping", "reads", "records", "regions", "repeatable", "shadow", "sites",
-        "stands", "tangents", "telling", "thread", "trap", "unrecorded",
+        "nest", "objects", "outer", "overlapping", "reads", "records", "refused", "regions", "repeatable", "shadow",
+        "sites", "stands", "tangents", "telling", "thread", "trap", "unrecorded",
     )  # fmt: skip
     agreement: Any
     lent: tuple[Any, ...]
@@ -212,11 +212,11 @@ class Tape:
         self.thread = get_ident()
         self.outer: Tape | None = None
         """The tape whose handles are values here: then cotangents are handles too."""
-        self.n_inputs = 0
-        self.masks = False
+        self.n_inputs, self.masks = 0, False
         """Whether some elements were left out (``where``, ``clip``, a mask as a key): their cotangents are 0 and
         stay 0."""
-        self.collective, self.unrecorded, self.agreement, self.joins, self.objects = False, "", None, False, 0
+        self.collective, self.joins, self.agreement, self.objects = False, False, None, 0
+        self.unrecorded = self.refused = ""
         self.lent = ()
         self.marks: Any = None
         """Which values have been marked by name (``naming.Marks``); None before the first."""

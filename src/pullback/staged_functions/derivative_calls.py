@@ -94,7 +94,7 @@ def pushed_at_once(known: Any, primals: tuple[Any, ...], tangents: tuple[Any, ..
         result = _run(known, hot, primals, primals, hot.source, [x, t])
     except BaseException as error:
         if isinstance(error, Exception):
-            tell(known.f, error)
+            tell(known.f, error, tape)
         raise
     finally:
         tape.tangents = None  # a cycle with the tape

@@ -23,7 +23,7 @@ from pullback.staged_functions.call_record import Exits
 from pullback.staged_functions.inlined_run import InlinedRun, entered_as
 from pullback.staging.generated import say_line, usable, warn
 from pullback.staging.workspaces import Workspace
-from pullback.tracing.running import tell
+from pullback.tracing.running import tell, warn_of_refused
 from pullback.words.specs import new_zeros
 from pullback.words.structures import LEAVES
 from pullback.words.undocumented import HELD, error_state, holders, under_error_state
@@ -140,6 +140,9 @@ class HotRun:
         del own
         with Tracing(self.tape, self.run.tape):
             out = f(*taken)
+            for tape in (self.tape, self.run.tape):
+                if tape.refused:
+                    warn_of_refused(tape)
             return None if self._has_followed(out) else settled(out)
 
     def _has_followed(self, out: Any) -> bool:
@@ -183,7 +186,7 @@ class HotRun:
         """The call has ended in an error, which says of what function."""
         release_records(self.tape.records)
         if isinstance(error, Exception):
-            tell(f, error)
+            tell(f, error, self.tape)
 
     def _begun(self, values: Sequence[Any]) -> tuple[Any, ...]:
         run, tape = self.run, self.tape

@@ -17,12 +17,13 @@ from pullback.recording.tape import CAPTURED, CLOSED, REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
 from pullback.tracing.taking_over import objects_held
 from pullback.tracing.tracer import KINDS
-from pullback.words.call_sites import find_site, site_text
+from pullback.words.call_sites import find_site, site_text, warn_user
 from pullback.words.digests import digest
 from pullback.words.errors import (
     ConstantChangedError,
     NotDifferentiableError,
     PullbackError,
+    RefusalWarning,
     StructureError,
     say_where,
 )
@@ -178,8 +179,10 @@ def run_function(f: Callable[..., Any], args: list[Any], kwargs: Any, tape: Tape
         if tape.governor is not None:
             tape.governor.finish()
     except Exception as error:
-        tell(f, error)
+        tell(f, error, tape)
         raise
+    if tape.refused:
+        warn_of_refused(tape)
     return something(f, out)
 
 
@@ -204,9 +207,9 @@ def something(f: Any, out: Any) -> Any:
     return out
 
 
-def tell(f: Any, error: Exception) -> None:
-    """Tell a rewrite with what ``f`` has raised, and is being handled; a refusal that NumPy has wrapped is raised
-    itself."""
+def tell(f: Any, error: Exception, tape: Tape) -> None:
+    """Tell a rewrite with what ``f`` has raised, and is being handled, and what its trace had refused before; a refusal
+    that NumPy has wrapped is raised itself."""
     if not callable(f):
         raise StructureError(
             f"what is to be differentiated is of type {type(f).__name__}; give the function itself: grad(f)(x), "
@@ -215,9 +218,20 @@ def tell(f: Any, error: Exception) -> None:
     refused = error.__cause__ or error.__context__
     if isinstance(refused, PullbackError) and type(error) in (ValueError, TypeError):
         raise refused.with_traceback(error.__traceback__) from None
-    text = None if isinstance(error, PullbackError) else advice(error, _innermost(error))
+    if isinstance(error, PullbackError):
+        return
+    text = advice(error, _innermost(error))
     if text is not None:
         say_where(error, text)
+    if tape.refused:
+        say_where(error, f"before that the program caught an error of pullback, and went on: {tape.refused}")
+        tape.refused = ""
+
+
+def warn_of_refused(tape: Tape) -> None:
+    """Warn that a conversion was refused in a trace, and that the program caught the error."""
+    said, tape.refused = tape.refused, ""
+    warn_user(f"the program caught an error of pullback, and went on: {said}", RefusalWarning)
 
 
 def _innermost(error: Exception) -> Any:

@@ -178,3 +178,8 @@ class WorkerError(PullbackError, RuntimeError, code="PB701"):
 
 class PolicyWarning(_Coded, UserWarning, code="PB405"):
     """A policy is in force and does not save what it promises; the text names the line and the rewrite."""
+
+
+class RefusalWarning(_Coded, UserWarning, code="PB206"):
+    """A conversion of a tracer was refused, and the program caught the error and went on: it may have gone another way
+    than with plain numbers."""
