@@ -161,7 +161,7 @@ PB301 DeclarationError, PB302 MissingRuleError, PB303 RuleError, PB304 Registrat
 PB305 PluginError, PB401 PolicyError, PB402 ScheduleError, PB403 BudgetError,
 PB404 ReplayError, PB405 PolicyWarning, PB501 NonFiniteError, PB601 CheckError,
 PB602 InputFileError, PB502 ConvergenceError, PB406 StoreError, PB407 ResumeError,
-PB408 ShapesOnlyError, PB701 WorkerError, PB104 TravelError
+PB408 ShapesOnlyError, PB701 WorkerError, PB104 TravelError, PB206 RefusalWarning
 """
 
 
