@@ -8,8 +8,10 @@ from typing import Any
 from pullback_scipy.ufuncs.bessels import BESSELS
 from pullback_scipy.ufuncs.folds import FOLDS
 from pullback_scipy.ufuncs.gammas import GAMMAS
+from pullback_scipy.ufuncs.polynomials import POLYNOMIALS
+from pullback_scipy.ufuncs.several import SEVERAL
 from pullback_scipy.ufuncs.sigmoids import SIGMOIDS
 
-PRIMITIVES: tuple[Any, ...] = (*GAMMAS, *SIGMOIDS, *BESSELS, *FOLDS)
+PRIMITIVES: tuple[Any, ...] = (*GAMMAS, *SIGMOIDS, *BESSELS, *SEVERAL, *POLYNOMIALS, *FOLDS)
 
 __all__ = ["PRIMITIVES"]

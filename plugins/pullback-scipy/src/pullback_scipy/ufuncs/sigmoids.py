@@ -41,12 +41,17 @@ FAR = 50.0
 """Where the asymptotic series (DLMF 7.12) begins to give the difference of two nearly equal numbers."""
 
 
-def _far(beyond: Any, x: Any, half: float, near: Any, factor: float) -> Any:
+def _far(beyond: Any, x: Any, half: float, near: Any, factor: complex) -> Any:
     """``near``; where ``beyond`` factor (t + 3 t^2 + 15 t^3 + 105 t^4 + 945 t^5), t = half / x^2."""
     if not np.any(beyond):
         return near
     t = half / np.where(beyond, x, FAR) ** 2
     return np.where(beyond, factor * t * (1 + t * (3 + t * (15 + t * (105 + t * 945)))), near)
+
+
+def slope_of_wofz(x: Any, out: Any) -> Any:
+    """The slope of the Faddeeva function, of which ``out`` is the value at x."""
+    return _far((np.abs(x) > FAR) & (np.imag(x) >= 0), x, 0.5, 1j * SLOPE - 2 * x * out, -1j * SLOPE)
 
 
 def _hazard(x: Any, log_chance: Any) -> Any:
@@ -65,7 +70,7 @@ erfi = row(special.erfi, x=lambda ct, x: ct * SLOPE * np.exp(x * x))
 erfinv = row(special.erfinv, x=lambda ct, out: ct / SLOPE * np.exp(out * out))
 erfcinv = row(special.erfcinv, x=lambda ct, out: -ct / SLOPE * np.exp(out * out))
 dawsn = row(special.dawsn, x=lambda ct, x, out: ct * _far(np.abs(x) > FAR, x, 0.5, 1 - 2 * x * out, -1.0))
-wofz = row(special.wofz, x=lambda ct, x, out: ct * (1j * SLOPE - 2 * x * out))
+wofz = row(special.wofz, x=lambda ct, x, out: ct * slope_of_wofz(x, out))
 ndtr = row(special.ndtr, x=lambda ct, x: ct * normal_density(x))
 log_ndtr = row(special.log_ndtr, x=lambda ct, x, out: ct * _hazard(x, out))
 ndtri = row(special.ndtri, x=lambda ct, out: ct * ROOT_2PI * np.exp(0.5 * out * out))
