@@ -8,6 +8,7 @@ import pytest
 
 import pullback as pb
 from pullback.loop_steps.reverse_pass import Pass
+from pullback.staging import shelf
 from pullback.testing.comparing.bits import same_bits
 
 pytestmark = pytest.mark.usefixtures("nothing_is_known")
@@ -105,6 +106,22 @@ def test_few_steps_are_reversed_by_their_records(monkeypatch, f, policy):
     monkeypatch.setattr(Pass, "enter", counted)
     gradient(X)
     assert len(swept) <= 4
+
+
+@pytest.mark.parametrize("f", [clock, looked_at, of_rows])
+def test_a_step_is_recorded_and_reversed_by_one_function(f):
+    """As where each leaf has a cotangent."""
+    gradient = pb.grad(f, policy=pb.Binomial(4))
+    for _ in range(2):
+        gradient(X)
+    [stage] = [stage for shelf in shelf_values() for each in shelf.variants for stage in each.stages if stage.others]
+    [other] = stage.others.values()
+    assert None not in (other.both, other.leaf)
+    assert not other.lacks_both
+
+
+def shelf_values():
+    return list(shelf._SHELVES.values())
 
 
 def test_nothing_is_left_in_cycles():

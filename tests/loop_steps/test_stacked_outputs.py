@@ -5,6 +5,8 @@ import pytest
 
 import pullback as pb
 from pullback.loop_steps import straight_steps
+from pullback.loop_steps.held_steps import StepKind
+from pullback.loop_steps.reverse_pass import Pass
 from pullback.loop_steps.staged_steps import StagedSteps
 from pullback.testing.comparing.bits import same_bits
 from pullback.words.structures import flatten
@@ -106,6 +108,41 @@ def test_a_report_is_that_of_recorded_steps(body, argnums):
         cts, held = run("numpy")
         assert same_bits(cts, expected[0])
         assert held == expected[1]
+
+
+@pytest.mark.parametrize("argnums", [(0,), (0, 1)], ids=["plain rows", "rows"])
+@pytest.mark.parametrize("body", BODIES[:-1], ids=lambda body: body.__name__)
+@pytest.mark.parametrize("policy", POLICIES[:3], ids=repr)
+def test_steps_go_back_in_a_row(policy, body, argnums, monkeypatch):
+    """With the rows of cotangents that they take, and those that they give."""
+    seen, enter, reverse = [], Pass.enter, StepKind.reverse
+
+    def entered(self, work, step, *args, **kwargs):
+        seen.append(step)
+        return enter(self, work, step, *args, **kwargs)
+
+    def reversed_one(self, step, seeds, *, own=False):
+        seen.append(step.k)
+        return reverse(self, step, seeds, own=own)
+
+    monkeypatch.setattr(Pass, "enter", entered)
+    monkeypatch.setattr(StepKind, "reverse", reversed_one)
+    gradient = pb.grad(scanned(body, "numpy"), argnums, policy=policy)
+    for _ in range(3):
+        seen.clear()
+        gradient(X, ROWS)
+    assert len(seen) <= (len(ROWS) if body is plain_besides else 8)
+
+
+def test_cotangents_that_the_caller_has_given_are_not_written_to():
+    """Those of outputs are rows of the caller's array; that of the state may be one of them."""
+    f = lambda x: pb.scan(lambda u, _: (np.sin(u) * 1.0, u), x, length=40, staging="numpy")  # noqa: E731
+    for _ in range(3):
+        _, pull = pb.vjp(f, X)
+        seeds = np.ones(4), np.linspace(0.1, 1.0, 160).reshape(40, 4)
+        before = [seed.copy() for seed in seeds]
+        pull(seeds)
+        assert same_bits(seeds, before)
 
 
 def test_the_body_rests_where_it_gives_an_output_or_gets_rows_that_enter(monkeypatch):

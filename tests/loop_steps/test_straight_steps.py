@@ -107,8 +107,8 @@ def leaves_of(tree):
 
 @pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(3)])
 @pytest.mark.parametrize("differentiated", [False, True])
-def test_rows_that_nobody_differentiates_by_go_back_straight(monkeypatch, policy, differentiated):
-    """As steps without rows do; rows with cotangents go back one by one."""
+def test_steps_with_rows_go_back_straight(monkeypatch, policy, differentiated):
+    """As steps without rows do, whether somebody differentiates by them or not."""
     rows, seen, pulled = np.linspace(0.1, 1.0, 160).reshape(40, 4), [], StepKind.reverse
 
     def counted(self, step, seeds, *, own=False):
@@ -125,7 +125,7 @@ def test_rows_that_nobody_differentiates_by_go_back_straight(monkeypatch, policy
         found[staging] = pb.grad(f, (0, 1) if differentiated else (0,), policy=policy)(X, rows), len(seen)
     for a, b in zip(found["numpy"][0], found["off"][0], strict=True):
         assert a.tobytes() == b.tobytes()
-    assert found["numpy"][1] >= 30 if differentiated else found["numpy"][1] <= 4
+    assert found["numpy"][1] <= 4
 
 
 @pytest.mark.share(2)

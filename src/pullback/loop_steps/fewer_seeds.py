@@ -5,14 +5,17 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, Final
 
+import numpy as np
+
 from pullback.loop_steps.held_steps import StagedStep, StepKind
 from pullback.memory.reverse_sweep import Sweep, sweep
-from pullback.staging.forward_statements import Forward
-from pullback.staging.generated import Generated
+from pullback.shadow.collective_pulls import draw
+from pullback.staging.forward_statements import Forward, forward_statements
+from pullback.staging.generated import Generated, computed
 from pullback.staging.placing import plan_of
-from pullback.staging.recorded_steps import gives_seeds, require_equal
-from pullback.staging.reverse_statements import reverse_statements, with_symbols
-from pullback.staging.stages import Stage, own_seeds, with_kernels
+from pullback.staging.recorded_steps import gives_seeds, n_carried, own_seeds, require_at_once, require_equal
+from pullback.staging.reverse_statements import reverse_statements, skeleton, with_symbols
+from pullback.staging.stages import Stage, at_once, both_by, with_kernels
 from pullback.staging.text import Draft
 from pullback.staging.workspaces import Workspace
 from pullback.statements.symbols import Program, Symbol
@@ -73,8 +76,9 @@ def _stage_for(work: StagedStep, stage: Stage, cts: Sequence[Any]) -> Stage:
     made.seeded = tuple(at is not None and ct is not None for at, ct in zip(stage.left, cts, strict=True))
     made.specs = tuple(spec for (_, spec), _ in left)
     made.entered, made.gathered = (tuple(x is not None for x in part) for part in (entered, gathered))
-    made.both, made.leaf = None, None
+    made.both, made.leaf, made.lacks_both = None, None, stage.both is not None
     made.returns_seeds = gives_seeds(made, [program.samples[n] for n in parts[0]])
+    n = n_carried(made.seeded, stage.places[0], swept.cts)
     wanted = _swept(work, stage, [(ident, ct) for (ident, _), ct in left])
     values = work.slots, [ct for _, ct in left]
 
@@ -87,9 +91,50 @@ def _stage_for(work: StagedStep, stage: Stage, cts: Sequence[Any]) -> Stage:
         return generated if backend is None else with_kernels(draft, generated, backend, values)[0]
 
     made.reverse = function("reverse", ())
-    made.reverse_own = function("reverse_own", own_seeds(program, parts, given))
+    made.reverse_own = function("reverse_own", own_seeds(program, parts, given, n))
     program.samples.clear()
     return made
+
+
+def add_both(kind: StepKind, k: int, before: Sequence[Any], values: list[Any], constants: list[Any]) -> None:
+    """Give a kind for fewer seeds the functions that record and reverse a step at once, made from step ``k`` of that
+    kind, from the state ``before`` it, with these captured values and plain operands."""
+    kind.stage.lacks_both = False
+    try:
+        rows = kind.work.steps.entered(k)[1]
+        _add_both(kind, k, (list(kind.inputs(before, rows)), list(values), list(constants)))
+    except Exception:  # noqa: BLE001 - whatever a rule does with what is no array: two functions do it
+        kind.stage.both = kind.stage.leaf = None
+
+
+def _add_both(kind: StepKind, k: int, forwards: tuple[list[Any], list[Any], list[Any]]) -> None:
+    stage, program = kind.stage, Program()
+    returned, slots = computed(stage.record, *forwards, *Workspace().of(stage.record))
+    operations, tape = stage.known.operations, StagedStep(kind, slots, k).tape
+    records: list[Any] = list(tape.records)
+    sites = [records[start][-1] if stop > start else 0 for start, stop in stage.ranges]
+    forward = forward_statements(operations, *forwards, sites, program=program)
+    held, n_forward = skeleton(records, stage.ranges, operations, forward), len(program.statements)
+    given: list[Symbol] = []
+    seeds: dict[int, Symbol] = {}
+    left = [at for at, wanted in zip(stage.left, stage.seeded, strict=True) if at is not None and wanted]
+    for ident, spec in left:
+        given.append(program.value(np.ones(spec.shape, spec.dtype)[()]))
+        seeds[ident] = given[-1] if ident not in seeds else seeds[ident] + given[-1]
+    swept = reverse_statements(forward, held, stage.n_inputs, seeds, masks=stage.masks)
+    entered = [swept.cts[ident] for part in stage.places for ident in part if ident is not None]
+    gathered = [swept.gathered.get(ident) for ident in kind.captured]
+    found = [x for x in entered if x is not None], [x for x in gathered if x is not None]
+    n, backend = n_carried(stage.seeded, stage.places[0], swept.cts), kind.work.steps.staging.shelf.backend
+    stage.both, stage.leaf, drafts = at_once(forward, n_forward, found, given, n, by=backend)
+    random = np.random.default_rng(0)
+    drawn = [draw(random, spec) for _, spec in left]
+    with quiet():
+        wanted = stage.reverse.function(slots, [ct.copy() for ct in drawn], *Workspace().of(stage.reverse))
+    require_at_once(stage, forwards, drawn, (returned, *wanted), random)
+    if backend is not None and (stage.record.kernels or stage.reverse_own.kernels):
+        stage.both, stage.leaf = both_by(backend, drafts, (*forwards, drawn), stage.notes)
+    program.samples.clear()
 
 
 def _swept(work: StagedStep, stage: Stage, seeds: Sequence[tuple[int, Any]]) -> list[list[Any]]:

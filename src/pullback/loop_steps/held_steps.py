@@ -112,18 +112,29 @@ class StepKind:
     n_missed: int = field(default=0, init=False)
     """Steps that had other seeds than any reverse function takes."""
     goes_on: bool = field(init=False)
-    """Whether the cotangents that it gives are the seeds of the step before, and nothing else enters it."""
+    """Whether the cotangents of the state that it gives are the seeds of the step before."""
     ids: list[int] = field(init=False)
     """Ids of the captured values that get a cotangent."""
     seeded: tuple[bool, ...] | None = field(init=False)
     """Which leaves have a cotangent; None for all of them."""
+    active: tuple[bool, ...] | None = field(init=False)
+    """Which leaves enter the functions; None for all of them."""
+    n_cts: int = field(init=False)
+    """How many of the leaves get a cotangent."""
+    x_places: tuple[int, ...] = field(init=False)
+    """The places of the leaves of ``xs`` whose rows get one."""
     own: tuple[Any, Any] = field(init=False)
     """What pulls cotangents of its own back, and the arrays that this works in."""
 
     def __attrs_post_init__(self) -> None:
         stage = self.stage
         self.goes_on = stage.returns_seeds
-        self.seeded = None if all(stage.seeded) else stage.seeded
+        leaves = stage.seeded[: self.n_leaves]
+        self.seeded = None if all(leaves) else leaves
+        self.active = None if None not in stage.places[0] else tuple(ident is not None for ident in stage.places[0])
+        entered = iter(stage.entered)
+        self.n_cts = sum(next(entered) for ident in stage.places[0] if ident is not None)
+        self.x_places = tuple(k for k, ident in enumerate(stage.places[1]) if ident is not None and next(entered))
         self.ids = list(compress(self.captured, stage.gathered))
         self.own = stage.reverse_own.function, self.work.of(stage.reverse_own)
 
@@ -158,6 +169,11 @@ class StepKind:
             found = iter(cts)
             cts = [next(found) if wanted else None for wanted in stage.entered]
         return cts, zip(self.ids, gathered, strict=True)
+
+    def inputs(self, state: Sequence[Any], rows: Sequence[Any] = ()) -> Sequence[Any]:
+        """What enters the functions, of a state and of the ``rows`` that are differentiated by."""
+        entering = state if self.active is None else list(compress(state, self.active))
+        return [*entering, *rows] if rows else entering
 
     def packed(self, cts: Sequence[Any]) -> Sequence[Any]:
         """The cotangents of those leaves that have one."""

@@ -12,6 +12,7 @@ from attrs import define, field
 from pullback.bodies.proofs import CHECKED, FEWEST
 from pullback.loop_steps.held_steps import Booking, StagedStep, StepKind
 from pullback.loop_steps.proved_steps import Proved, recorded_on, telling
+from pullback.loop_steps.rows import rows_of
 from pullback.loop_steps.staged_steps import carrying
 from pullback.loop_steps.straight_steps import back, keep
 from pullback.memory.ledger import value_items
@@ -42,6 +43,8 @@ class ProvedPass:
     """What is booked of a step that is recorded and reversed at once, where anybody hears of it."""
     kind: StepKind = field(init=False)
     """The kind of its steps, with the reverse for the seeds that there are."""
+    rows: Any = field(init=False)
+    """What they take and give beside states (``rows.Rows``); None where that is nothing."""
     left: Callable[[], Any] | None = field(default=None, init=False)
     """What is left of the last action, for which the body is needed."""
     told: Any = field(factory=telling, init=False)
@@ -58,10 +61,16 @@ class ProvedPass:
     def __attrs_post_init__(self) -> None:
         kind = self.kind = self.one.after
         stage, work = kind.stage, kind.work
+        rows = rows_of(self.one, kind)
+        self.rows = rows if rows is not None and (rows.y_cts or rows.x_cts) else None
         self.carried = carrying(stage)
-        self.advance, self.both = (usable(stage.advance).function, work.of(stage.advance)), both_of(kind)
-        leaf = stage.leaf
-        self.leaf = (partial(_without_state, self.both[0]), ()) if leaf is None else (leaf.function, work.of(leaf))
+        self.advance = usable(stage.advance).function, work.of(stage.advance)
+        self._take_both()
+
+    def _take_both(self) -> None:
+        leaf, self.both = self.kind.stage.leaf, both_of(self.kind)
+        given = (leaf.function, self.kind.work.of(leaf)) if leaf is not None else None
+        self.leaf = given or (partial(_without_state, *self.both), ())
 
     def carry_out(self, numbers: Sequence[int], at: int) -> int:
         """The actions from place ``at`` among the numbers on, as far as they are of states and of rows of tapes in
@@ -86,8 +95,9 @@ class ProvedPass:
         verifier, n = chain.verifier, len(numbers)
         state, chain.state = chain.state, []
         reads: Any = proof.reads
-        seeds, left, looked = (self.kind.packed(self.one.cts), self.sums), self.told is None and verifier.stride == 1, 0
-        (leaf, of_leaf), booking, ledger = self.leaf, self.booking, chain.store.ledger
+        left, looked = self.told is None and verifier.stride == 1, 0
+        seeds: Any = self.kind.packed(self.one.cts), self.sums
+        booking, ledger = self.booking, chain.store.ledger
         heard = ledger.heard
         try:
             while at < n:
@@ -101,10 +111,12 @@ class ProvedPass:
                     constants = proof.constants(step + lower)
                     if constants is None or (heard and booking is None):
                         break
+                    if self.kind.stage.lacks_both:
+                        self._add_both(step, state, constants)
                     if booking is not None:
                         ledger.held_once(booking.items(state, self.proved.values, constants))
                     if left and _leaves(numbers, at + 3, n):
-                        seeds = leaf(state, self.proved.values, constants, *seeds, *of_leaf)
+                        seeds = self._reversed(*self.leaf, step, state, constants, seeds)[-2:]
                     else:
                         state, seeds = self._both(step, state, constants, seeds)
                     ledger.n_forward += 1
@@ -169,19 +181,43 @@ class ProvedPass:
         self.one.gathered.update(zip(self.kind.ids, self.sums, strict=True))
 
     def _both(self, step: int, state: Sequence[Any], constants: list[Any], seeds: Any) -> tuple[Sequence[Any], Any]:
-        verifier, (function, places) = self.chain.verifier, self.both
+        verifier = self.chain.verifier
         verifier.starts(step, list(state))
-        returned, *seeds = function(state, self.proved.values, constants, *seeds, *places)
-        state = returned if self.carried is None else self.carried(state, returned)
-        if verifier.compares:
-            verifier.after(step, list(state), [])
-        return state, seeds
+        returned, *seeds = self._reversed(*self.both, step, state, constants, seeds)
+        return self._reached(step, state, returned, compares=verifier.compares), seeds
+
+    def _add_both(self, step: int, state: Sequence[Any], constants: list[Any]) -> None:
+        from pullback.loop_steps.fewer_seeds import add_both  # noqa: PLC0415 - for steps that lack some
+
+        add_both(self.kind, step, state, self.proved.values, constants)
+        self._take_both()
+
+    def _reversed(
+        self, function: Any, places: Any, step: int, state: Sequence[Any], constants: list[Any], seeds: Any
+    ) -> Any:
+        """What a function that records and reverses a step gives: the state after it, if it gives that, and the
+        cotangents of the state with the sums."""
+        cts, sums = seeds
+        rows, entering = self.rows, self.kind.inputs(state, self.chain.steps.entered(step)[1])
+        if rows is None:
+            return function(entering, self.proved.values, constants, cts, sums, *places)
+        *returned, cts, sums = function(entering, self.proved.values, constants, rows.seeds(step, cts), sums, *places)
+        return *returned, rows.left(step, cts), sums
+
+    def _reached(self, k: int, state: Sequence[Any], returned: Sequence[Any], *, compares: bool) -> Sequence[Any]:
+        """The state after step ``k`` among what it has returned, which is compared with that of the first run."""
+        n = self.kind.n_leaves
+        after, ys = (returned, ()) if len(returned) == n else (returned[:n], returned[n:])
+        after = after if self.carried is None else self.carried(state, after)
+        if compares:
+            self.chain.verifier.after(k, list(after), list(ys))
+        return after
 
     def _back(self, k: int, first: int, seeds: Any) -> Any:
         """Take the cotangents through the tapes of steps k down to ``first``."""
         kind, entries, (cts, sums) = self.kind, self.chain.store.entries, seeds
         function, (buffers, fresh) = kind.own
-        booked, ledger = self.chain.store.booked, self.chain.store.ledger
+        booked, ledger, rows = self.chain.store.booked, self.chain.store.ledger, self.rows
         while k >= first:
             step = entries["tape", k, MEMORY]
             if type(step) is not StagedStep or step.kind.family is not kind.family:
@@ -191,7 +227,11 @@ class ProvedPass:
             if booked:
                 ledger.release(booked.pop(("tape", k, MEMORY), ()))
             with quiet():
-                cts, gathered = function(step.slots, cts, buffers, fresh)
+                if rows is None:
+                    cts, gathered = function(step.slots, cts, buffers, fresh)
+                else:
+                    cts, gathered = function(step.slots, rows.seeds(k, cts), buffers, fresh)
+                    cts = rows.left(k, cts)
                 for total, ct in zip(sums, gathered, strict=True):
                     np.add(total, ct, total)
             k -= 1
@@ -211,20 +251,17 @@ class ProvedPass:
 
     def _advanced(self, start: int, stop: int, state: Sequence[Any]) -> Sequence[Any]:
         chain, verifier, (function, places) = self.chain, self.chain.verifier, self.advance
-        carried, proof, lower = self.carried, self.proved.proof, self.chain.steps.lower
-        each = verifier.compares and verifier.stride > 1
+        steps, proof, kind = self.chain.steps, self.proved.proof, self.kind
+        each, seldom = verifier.compares and verifier.stride > 1, verifier.compares and verifier.stride == 1
         for k in range(start, stop):
-            constants = proof.constants(k + lower)
+            constants = proof.constants(k + steps.lower)
             if constants is None:
                 chain.store.ledger.n_forward += k - start
                 self.left = partial(chain.advance, k, stop)
                 return state
-            (returned,) = function(state, self.proved.values, constants, *places)
-            state = returned if carried is None else carried(state, returned)
-            if each:
-                verifier.after(k, list(state), [])
-        if verifier.compares and not each:
-            verifier.after(stop - 1, list(state), [])
+            entering = kind.inputs(state, steps.entered(k)[1])
+            (returned,) = function(entering, self.proved.values, constants, *places)
+            state = self._reached(k, state, returned, compares=each or (seldom and k == stop - 1))
         chain.store.ledger.n_forward += stop - start
         return state
 
@@ -237,7 +274,7 @@ def proved_pass_of(chain: Any, snapshot: Callable[..., Any]) -> ProvedPass | Non
     if proved is None or len(passes) != 1 or chain.probe is not None or chain.lookback is not None:
         return None
     masks = steps.enclosing is not None and bool(steps.enclosing.masks)
-    if not proved.holds(passes[0], masks=masks):
+    if not proved.holds(passes[0], masks=masks) or rows_of(passes[0], passes[0].after) is None:
         return None
     sums = passes[0].sums.totals(passes[0].after.ids)
     if sums is None:
@@ -288,6 +325,6 @@ def _in_parts(kind: StepKind, state: Any, values: Any, constants: Any, seeds: An
     return returned, cts, sums
 
 
-def _without_state(both: Any, *given: Any) -> tuple[Any, Any]:
-    _, cts, sums = both(*given)
+def _without_state(both: Any, places: Sequence[Any], *given: Any) -> tuple[Any, Any]:
+    _, cts, sums = both(*given, *places)
     return cts, sums

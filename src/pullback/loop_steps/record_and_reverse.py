@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.loop_steps.held_steps import Booking, StepKind
+from pullback.loop_steps.held_steps import Booking, StepKind, booking_of
 from pullback.loop_steps.proved_pass import ProvedPass, apart, both_of
 from pullback.loop_steps.proved_steps import Proved, telling
+from pullback.loop_steps.rows import rows_of
 from pullback.loop_steps.staged_steps import StagedSteps, carrying
 from pullback.loop_steps.straight_steps import Going, followed, gives_back
 from pullback.memory.handles_or_arrays import HandlesOrArrays
@@ -63,6 +64,8 @@ class RecordAndReverse:
     ending: Any = field(init=False)
     """The handles that the body returns."""
     block: HandlesOrArrays = field(init=False)
+    rows: Any = field(init=False)
+    """What the steps take and give beside states (``rows.Rows``)."""
     computes: tuple[Any, Any] = field(init=False)
     """What begins to compute a step of which values are read, where nobody keeps it and where somebody does."""
     carried: Any = field(init=False)
@@ -92,6 +95,7 @@ class RecordAndReverse:
         steps, run, self.known = staged.steps, self.pair[0], kind.stage.known
         self.last = len(self.known.operations) - 1
         self.starting, self.ending = run.pool.starting, run.pool.ending
+        self.rows = rows_of(self.one, kind)
         self.block = HandlesOrArrays(run.tape.enclosing, run.tape, steps.on_values())
 
     def step(self, k: int, state: list[Any]) -> list[Any] | None:
@@ -109,15 +113,17 @@ class RecordAndReverse:
         staged.run, whole, parts = None, False, None
         try:
             block.on_handles()
-            row = None if steps.xs is None else steps.row(k)
-            enters = steps.carry_of(self.starting)
+            n = self.kind.n_leaves
+            row, values = steps.entered(k, self.starting[n:])
+            run.inputs = self.kind.inputs(state, values)
+            enters = steps.carry_of(self.starting[:n])
             carry, y = followed(staged.proof, run, k + steps.lower, enters) or steps.call(k + steps.lower, enters, row)
-            enters = None
+            enters = row = None
             if (
                 run.at != self.last
-                or y is not None
                 or run.following is not self.known
                 or not gives_back(steps, carry, self.ending)
+                or not steps.gives(y, self.ending[n:])
                 or run.captured != self.kind.captured
             ):
                 parts = staged.returned(run, *steps.leaves_of(k + steps.lower, carry, y))
@@ -220,11 +226,11 @@ class RecordAndReverse:
     def _computed(self, k: int, state: list[Any], *, keeps: bool) -> list[Any]:
         """What the function gives for a step that is like the others: that which reverses it, too, or where nobody
         ``keeps`` it that which advances."""
-        one, run, verifier = self.one, self.pair[0], self.staged.steps.verifier
-        given = [state, run.values, run.constants]
+        one, run, steps, rows = self.one, self.pair[0], self.staged.steps, self.rows
+        given = [run.inputs, run.values, run.constants]
         function, places = (self.function, self.places) if keeps else self.advancing
         if keeps:
-            given += self.kind.packed(one.cts), self.sums
+            given += rows.seeds(k, self.kind.packed(one.cts)), self.sums
         try:
             if self.told is None:
                 returned, *cotangents = function(*given, *places)
@@ -238,15 +244,32 @@ class RecordAndReverse:
             if self.booking is not None:
                 self.staged.steps.ledger.held_once(self.booking.items(state, run.values, run.constants))
             cts, sums = cotangents
-            one.cts = self.kind.of_leaves(cts)
+            one.cts = self.kind.of_leaves(rows.left(k, cts))
             if not self.in_place:
                 self.in_place, self.sums = all(map(is_, sums, self.sums)), sums
                 one.gathered.update(zip(self.kind.ids, sums, strict=True))
+        returned, ys = steps.taken(k, self.kind.n_leaves, returned)
         after = list(returned) if self.carried is None else self.carried(state, returned)
-        if verifier.compares:
-            verifier.after(k, after, [])
+        if steps.verifier.compares:
+            steps.verifier.after(k, after, list(ys))
         self.staged.state = after
         return after
+
+
+def lacks_both(passes: Sequence[Any]) -> bool:
+    """Whether functions that record and reverse a step at once are still to be made for the kind of the last step."""
+    after = passes[0].after if len(passes) == 1 else None
+    return after is not None and after.stage.lacks_both
+
+
+def met(work: Any, passes: Sequence[Any], before: Sequence[Any], run: Any, *, heard: bool) -> Booking | None:
+    """What is booked of steps like ``work``, which ``run`` has just followed from the state ``before``, where that is
+    ``heard`` of. The functions that the kind of the last step lacks are made."""
+    if lacks_both(passes) and passes[0].after.family is work.kind.family:
+        from pullback.loop_steps.fewer_seeds import add_both  # noqa: PLC0415 - for steps that lack some
+
+        add_both(passes[0].after, work.k, before, run.values, run.constants)
+    return booking_of(work, before, run) if heard else None
 
 
 def record_and_reverse_of(
@@ -260,14 +283,10 @@ def record_and_reverse_of(
     stage, run = kind.stage, staged.run[0]
     if not stage.repeats or stage.masks != masks or (booking is None and steps.ledger.heard):
         return None
-    if (
-        run.pool is None
-        or run.pool.ending is None
-        or run.following is not stage.known
-    ):
+    if run.pool is None or run.pool.ending is None or run.following is not stage.known:
         return None
     sums = one.sums.totals(kind.ids)
-    if sums is None:
+    if sums is None or rows_of(one, kind) is None:
         return None
     staged.proving()
     return RecordAndReverse(staged, kind, one, sums, booking)

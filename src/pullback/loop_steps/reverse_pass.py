@@ -7,6 +7,7 @@ from typing import Any
 from attrs import define, field
 
 from pullback.loop_steps.held_steps import StagedStep, StepKind, StepTape
+from pullback.loop_steps.rows import Rows, rows_of
 from pullback.memory.ledger import lasting_buffers
 from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.handles import Handle, make
@@ -61,6 +62,8 @@ class Pass:
     """The kind of the last step, where a stage has reversed it."""
     kind: StepKind | None = field(default=None, init=False)
     """The kind whose reverse takes the seeds of the step that comes next."""
+    rows: tuple[StepKind, Rows | None] | None = field(default=None, init=False)
+    """What steps of the kind take and give beside (``rows_of``)."""
     sums: Sweep = field(init=False)
     """The sweep that gathers what staged steps give."""
 
@@ -96,9 +99,11 @@ class Pass:
             return None
         after = self.after
         if after is not None and after.family is work.kind.family and after.goes_on:  # then they are its own
-            self.kind = after
-            packed: Sequence[Any] = after.packed(self.cts)
-            return packed
+            beside = rows_of(self, after)
+            if beside is not None:
+                self.kind = after
+                packed: Sequence[Any] = after.packed(self.cts)
+                return beside.seeds(step, packed)
         rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
         cts = [*self.cts, *rows]
         self.kind = work.kind

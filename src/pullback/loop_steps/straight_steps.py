@@ -18,6 +18,7 @@ from attrs import define
 from pullback.bodies.proofs import FEWEST, Proof
 from pullback.loop_steps.held_steps import StagedStep
 from pullback.loop_steps.proved_steps import Proved, recorded_on, telling
+from pullback.loop_steps.rows import rows_of
 from pullback.loop_steps.staged_steps import StagedSteps, carrying
 from pullback.memory.store import Store
 from pullback.recording.tape import NOTHING_KEPT
@@ -295,6 +296,10 @@ def straight_back(store: Store, k: int, first: int, one: Any) -> int:
     entries, booked, kind = store.entries, store.booked, one.after
     if one.outer is not None or not kind.goes_on:
         return k
+    rows = rows_of(one, kind)
+    if rows is None:
+        return k
+    beside = bool(rows.y_cts or rows.x_cts)
     sums, ids = one.sums, kind.ids
     function, places = kind.own
     buffers, fresh = places
@@ -310,7 +315,11 @@ def straight_back(store: Store, k: int, first: int, one: Any) -> int:
         if booked:
             store.ledger.release(booked.pop(key, ()))
         try:
-            cts, gathered = function(step.slots, cts, buffers, fresh)
+            if beside:
+                cts, gathered = function(step.slots, rows.seeds(k, cts), buffers, fresh)
+                cts = rows.left(k, cts)
+            else:
+                cts, gathered = function(step.slots, cts, buffers, fresh)
         except Exception as error:
             kind.say_step(error, kind.stage.reverse_own, k)
             raise

@@ -9,9 +9,9 @@ from typing import Any
 from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues, Randomness
-from pullback.loop_steps.held_steps import Snapshot, StagedStep, StepTape, booking_of, same_tape
+from pullback.loop_steps.held_steps import Snapshot, StagedStep, StepTape, same_tape
 from pullback.loop_steps.proved_pass import pays, proved_pass_of
-from pullback.loop_steps.record_and_reverse import record_and_reverse_of
+from pullback.loop_steps.record_and_reverse import lacks_both, met, record_and_reverse_of
 from pullback.loop_steps.replay_check import Verifier
 from pullback.loop_steps.rerun import LoopSteps, writable
 from pullback.loop_steps.reverse_pass import pull_back
@@ -319,7 +319,7 @@ class LoopChain(Storing):
             self.reverse(step)
             return
         self.verifier.starts(step, self.state)
-        before = list(self.state) if self.store.ledger.heard else None
+        before = list(self.state) if self.store.ledger.heard or lacks_both(self.passes) else None
         reached, self.state = straight(staging, step, step + 1, list(self.state), self._to_work)  # which empties it
         self.owned = False
         if reached > step:
@@ -328,7 +328,7 @@ class LoopChain(Storing):
             self._to_work(self.on_tracers(step))
         booking = None
         if before is not None and reached > step and staging.run is not None and type(self.work) is StagedStep:
-            booking = booking_of(self.work, before, staging.run[0])
+            booking = met(self.work, self.passes, before, staging.run[0], heard=self.store.ledger.heard)
         before = None
         self.reverse(step)
         if len(self.passes) == 1 and not self.store.ledger.separates:

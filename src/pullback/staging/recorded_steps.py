@@ -14,6 +14,7 @@ from pullback.shadow.collective_pulls import ComparedPull, draw, is_taken_part_i
 from pullback.shadow.operations import Operation, Result, entering
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.workspaces import Workspace
+from pullback.statements.symbols import Program, Symbol
 from pullback.words.digests import same_bits
 from pullback.words.ordered_calls import fed
 from pullback.words.undocumented import quiet
@@ -75,20 +76,39 @@ class RecordedStep:
 
 
 def gives_seeds(stage: Any, cts: Sequence[Any]) -> bool:
-    """Whether these cotangents of what enters are seeds of the step before: of the same leaves, and of their kinds."""
+    """Whether these cotangents of what enters are seeds of the step before: of the same leaves, and of their kinds.
+    Those of rows of ``xs`` come behind them."""
     entered = iter(stage.entered)
     leaves = [ident is not None and next(entered) for ident in stage.places[0]]
-    return (
-        not stage.places[1]
-        and leaves == list(stage.seeded)
-        and all(
-            isinstance(x, np.ndarray if spec.shape else np.generic)
-            and x.flags.c_contiguous
-            and x.shape == spec.shape
-            and x.dtype == spec.dtype
-            for x, spec in zip(cts, stage.specs, strict=True)
-        )
+    return leaves == list(stage.seeded[: len(leaves)]) and all(
+        isinstance(x, np.ndarray if spec.shape else np.generic)
+        and x.flags.c_contiguous
+        and x.shape == spec.shape
+        and x.dtype == spec.dtype
+        for x, spec in zip(cts[: sum(leaves)], stage.specs, strict=False)
     )
+
+
+def own_seeds(program: Program, parts: list[list[int]], given: list[Symbol], n: int) -> list[int]:
+    """The seeds that may be written to when they are what the function has returned for the step after: those whose
+    memory nothing else has that it returns, and that is no seed handed on. The first ``n`` of them are those of the
+    state, and so are the first cotangents that it returns; the others are rows, of outputs and of ``xs``."""
+    samples = [program.samples[number] for part in parts for number in part]
+    return [
+        seed.number
+        for k, seed in enumerate(given[:n])
+        if isinstance(samples[k], np.ndarray)
+        and samples[k].base is None
+        and parts[0][k] not in [x.number for x in given]
+        and not any(share_memory(samples[k], other) for j, other in enumerate(samples) if j != k)
+    ]
+
+
+def n_carried(seeded: Sequence[bool], idents: Sequence[int | None], cts: Sequence[Any]) -> int:
+    """How many seeds are those of the state, of the leaves that are ``seeded``, and so how many cotangents that a step
+    gives, of the records that leaves enter by; 0 where it gives those of other leaves than it takes."""
+    entered = [ident is not None and cts[ident] is not None for ident in idents]
+    return sum(entered) if list(seeded[: len(entered)]) == entered else 0
 
 
 def share_memory(one: Any, other: Any) -> bool:
@@ -115,7 +135,8 @@ def require_same(stage: Any, step: RecordedStep) -> tuple[Any, Any]:
         with trial.run():
             _backward(function, (slots, [seed.copy() for seed in seeds]), (entered, gathered), work)
     if stage.both is not None:
-        _require_at_once(stage, step, seeds, (step.returned, entered, gathered), random, work)
+        forwards = step.inputs, [value for _, value in step.captured], step.constants
+        require_at_once(stage, forwards, seeds, (step.returned, entered, gathered), random)
     return slots, seeds
 
 
@@ -157,23 +178,23 @@ def _backward(function: Any, given: tuple[Any, Any], wanted: tuple[Sequence[Any]
         require_equal(values, expected, f"the cotangents{what}")
 
 
-def _require_at_once(
+def require_at_once(
     stage: Any,
-    step: RecordedStep,
-    seeds: list[Any],
+    forwards: tuple[Sequence[Any], Sequence[Any], Sequence[Any]],
+    seeds: Sequence[Any],
     wanted: tuple[Sequence[Any], ...],
     random: np.random.Generator,
-    work: Workspace,
 ) -> None:
-    """``both`` and ``leaf`` must give what the functions give that they stand for, added to sums that are drawn."""
+    """``both`` and ``leaf`` must give what the functions give that they stand for, added to sums that are drawn.
+    ``forwards`` is what enters the step, what it captures, and its plain operands."""
+    work = Workspace()
     returned, entered, gathered = wanted
     sums = [np.asarray(draw(random, ct)) if isinstance(ct, np.ndarray) else draw(random, ct) for ct in gathered]
     added = [np.add(total, ct) for total, ct in zip(sums, gathered, strict=True)]
-    captured = [value for _, value in step.captured]
     for generated, expected in ((stage.both, (returned, entered, added)), (stage.leaf, (entered, added))):
         given = [seed.copy() for seed in seeds], [x.copy() for x in sums]
         with quiet():
-            found = generated.function(step.inputs, captured, step.constants, *given, *work.of(generated))
+            found = generated.function(*forwards, *given, *work.of(generated))
         for values, wanted_here in zip(found, expected, strict=True):
             require_equal(values, wanted_here, "a step that is reversed at once")
         del found, given

@@ -19,7 +19,15 @@ from pullback.shadow.quick_operators import KnownStep
 from pullback.staging.forward_statements import Forward, NotStageableError, forward_statements
 from pullback.staging.generated import Generated
 from pullback.staging.placing import plan_of
-from pullback.staging.recorded_steps import RecordedStep, gives_seeds, require_equal, require_same, share_memory
+from pullback.staging.recorded_steps import (
+    RecordedStep,
+    gives_seeds,
+    n_carried,
+    own_seeds,
+    require_equal,
+    require_same,
+    share_memory,
+)
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton, valued
 from pullback.staging.text import Draft
 from pullback.staging.told_backends import Description
@@ -81,6 +89,11 @@ class Stage:
     """Record ids of the leaves that enter, and of those of ``xs``."""
     left: list[tuple[int, Any] | None] = field(factory=list, init=False)
     """Record and spec of each leaf and output that leaves."""
+    ranges: list[tuple[int, int]] = field(factory=list, init=False)
+    """The records of each operation."""
+    lacks_both: bool = field(default=False, init=False)
+    """Whether ``both`` and ``leaf`` are still to be made: of a stage for fewer seeds than the step was recorded with,
+    when such a step is at hand."""
     returns_seeds: bool = field(default=False, init=False)
     """Whether the cotangents that the reverse gives are what it takes."""
     others: dict[tuple[bool, ...], "Stage | None"] = field(factory=dict, init=False)
@@ -174,7 +187,7 @@ def _stage_of(step: RecordedStep, backend: Backend | None, program: Program) -> 
     stage.both, stage.leaf, quietly = _both(step, forward, n_forward, reverse, given, by=backend)
     cts = [reverse.cts[ident] for ident in step.entered]
     samples = [forward.program.samples[ct.number] for ct in cts if ct is not None]
-    stage.places, stage.left = step.places, step.left
+    stage.places, stage.left, stage.ranges = step.places, step.left, ranges
     stage.returns_seeds = gives_seeds(stage, samples)
     stage.closed, stage.repeats = step.returns_own and step.enters_again(step.returned), step.enters_again(step.after)
     stage.numbers = step.numbers if step.returns_own and stage.repeats else ()
@@ -188,25 +201,13 @@ def _stage_of(step: RecordedStep, backend: Backend | None, program: Program) -> 
         for draft in drafts:
             _take_kernels(stage, draft, backend, forwards if draft.plan.warns else backwards, step.ordered)
         if stage.record.kernels or stage.reverse_own.kernels:
-            stage.both, stage.leaf = _both_by(backend, quietly, (*forwards, seeded), stage.notes)
+            stage.both, stage.leaf = both_by(backend, quietly, (*forwards, seeded), stage.notes)
     forward.program.samples.clear()
     return stage
 
 
-def own_seeds(program: Program, parts: list[list[int]], given: list[Symbol]) -> list[int]:
-    """The seeds that may be written to when they are what the function has returned for the step after: those whose
-    memory nothing else has that it returns, and that is no seed handed on."""
-    if len(parts[0]) != len(given):
-        return []
-    samples = [program.samples[number] for part in parts for number in part]
-    return [
-        seed.number
-        for k, seed in enumerate(given)
-        if isinstance(samples[k], np.ndarray)
-        and samples[k].base is None
-        and parts[0][k] not in [x.number for x in given]
-        and not any(share_memory(samples[k], other) for j, other in enumerate(samples) if j != k)
-    ]
+def _n_carried(step: RecordedStep, swept: SymbolSweep) -> int:
+    return n_carried([at is not None for at in step.left], step.places[0], swept.cts)
 
 
 def numbers_held(record: Any) -> list[int]:
@@ -257,9 +258,8 @@ def _drafts(
     backward = Draft(program, "reverse", plan_of(program, after, leaving), arguments, parts)
     if not step.of_loop:
         return [record, backward]
-    own = Draft(
-        program, "reverse_own", plan_of(program, after, leaving, own_seeds(program, parts, given)), arguments, parts
-    )
+    ours = own_seeds(program, parts, given, _n_carried(step, swept))
+    own = Draft(program, "reverse_own", plan_of(program, after, leaving, ours), arguments, parts)
     if not step.advances:
         return [record, backward, own]
     advance = Draft(program, "advance", plan_of(program, before, returned, all_of=True), forwards, (returned,))
@@ -271,17 +271,26 @@ def _both(
 ) -> tuple[Generated | None, Generated | None, Sequence[Draft]]:
     """The functions ``both`` and ``leaf``, of a step whose values are small; and from what a backend makes them,
     where nobody hears of what NumPy warns of."""
-    program = forward.program
-    nbytes = sum(getattr(sample, "nbytes", 0) for sample in program.samples)
-    if not step.advances or nbytes > MOST_AT_ONCE or step.read or step.ordered or step.places[1]:
+    nbytes = sum(getattr(sample, "nbytes", 0) for sample in forward.program.samples)
+    if not step.advances or nbytes > MOST_AT_ONCE or step.read or step.ordered:
         return None, None, ()
     gathered = [x for x in (swept.gathered.get(ident) for ident, _ in step.captured) if x is not None]
+    cts = [x for x in (swept.cts[ident] for ident in step.entered) if x is not None]
+    return at_once(forward, n_forward, (cts, gathered), given, _n_carried(step, swept), by=by)
+
+
+def at_once(
+    forward: Forward, n_forward: int, found: tuple[list[Symbol], list[Symbol]], given: list[Symbol], n: int,
+    *, by: Backend | None,
+) -> tuple[Generated, Generated, Sequence[Draft]]:  # fmt: skip
+    """The functions ``both`` and ``leaf`` of a program that ends with the reverse, after ``n_forward`` statements: it
+    has ``found`` the cotangents of what enters and of captured values, for the seeds ``given``, ``n`` of the state."""
+    program, (entered, gathered) = forward.program, found
     totals = [program.value(faithful_copy(program.samples[x.number])) for x in gathered]
     sums = [program.call(np.add, (total, x), {}) for total, x in zip(totals, gathered, strict=True)]
-    cts = [x for x in (swept.cts[ident] for ident in step.entered) if x is not None]
-    parts = [[x.number for x in part] for part in (forward.returned, cts, sums)]
+    parts = [[x.number for x in part] for part in (forward.returned, entered, sums)]
     before, after = program.statements[:n_forward], program.statements[n_forward:]
-    own = own_seeds(program, [parts[1], [x.number for x in gathered]], given)
+    own = own_seeds(program, [parts[1], [x.number for x in gathered]], given, n)
     whole = [total.number for total in totals if isinstance(program.samples[total.number], np.ndarray)]
     arguments = [
         (name, [x.number for x in part])
@@ -304,7 +313,7 @@ def _both(
     return both, leaf.generated(), (Draft(program, "both", plan, arguments, parts, untold), leaf)
 
 
-def _both_by(
+def both_by(
     backend: Backend, drafts: Sequence[Draft], given: tuple[Any, ...], notes: list[str]
 ) -> tuple[Generated | None, Generated | None]:
     """The functions ``both`` and ``leaf`` by kernels, for where nobody hears of what NumPy warns of; None where
