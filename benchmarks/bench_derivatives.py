@@ -1,11 +1,12 @@
-"""What second derivatives and Jacobians cost: a Hessian-vector product against a gradient, a dense Jacobian against
-autograd's, a pull of several seeds against a pull for each.
+"""What second derivatives and Jacobians cost: a Hessian-vector product against a gradient, derivatives written anew in
+each call against one that is kept, a dense Jacobian against autograd's, a pull of several seeds against one for each.
 
     python benchmarks/bench_derivatives.py [--quick] [--json PATH]
 
-Figures to hold: ``hvp`` at most 4 times a gradient at 1e5 elements and 10 times at 4; the Jacobian of a 50-in 50-out
-map at most 0.5 times autograd's time. Eight seeds of a loop under ``Binomial(10)`` together at most 0.3 times as long
-as one by one. The functions of the products are Rosenbrock's (slices and powers) and a damped sine (elementwise).
+Figures to hold: ``hvp`` at most 4 times a gradient at 1e5 elements, and 10 times at 4 where it is called again and
+again; the Jacobian of a 50-in 50-out map at most 0.5 times autograd's time. Eight seeds of a loop under
+``Binomial(10)`` together at most 0.3 times as long as one by one. The functions of the products are Rosenbrock's
+(slices and powers) and a damped sine (elementwise).
 autograd takes part where it is installed.
 
 At 1e5 elements an array is 0.8 MB, and glibc gives freed memory at the end of the heap back to the system from 1.6 MB
@@ -60,6 +61,37 @@ def products(f: Callable[[Any], Any], n: int, heap: str, rounds: int) -> Compari
     return compare(candidates, rounds=rounds, labels={"f": f.__name__, "n": n, "heap": heap})
 
 
+def potential(x: Any) -> Any:
+    return 0.5 * np.dot(x, x) + x[0] * x[0] * x[1]
+
+
+def written_anew(rounds: int) -> Comparison:
+    """Derivatives of a function of a few operations as users write them in loops, after 600 calls."""
+    x, t = np.array([1.0, 2.0, 0.5, 0.3]), np.array([0.0, 1.0, 0.5, 0.1])
+    kept, width = pb.grad(potential), np.float64(0.7)
+    candidates: dict[str, Callable[[], Any]] = {
+        "kept gradient": lambda: kept(x),
+        "plain": lambda: potential(x),
+        "grad(f)(x)": lambda: pb.grad(potential)(x),
+        "grad(lambda)(x)": lambda: pb.grad(lambda x: potential(width * x))(x),
+        "value_and_grad(f)(x)": lambda: pb.value_and_grad(potential)(x),
+        "hvp(f)": lambda: pb.hvp(potential, (x,), (t,)),
+        "hvp(lambda)": lambda: pb.hvp(lambda x: potential(width * x), (x,), (t,)),
+        "jvp(f)": lambda: pb.jvp(potential, (x,), (t,)),
+        "jvp(kept)": lambda: pb.jvp(kept, (x,), (t,)),
+        "jvp(grad(f))": lambda: pb.jvp(pb.grad(potential), (x,), (t,)),
+        "jvp(lambda y: 1.0 * grad(f)(y))": lambda: pb.jvp(lambda y: 1.0 * pb.grad(potential)(y), (x,), (t,)),
+        "vjp(f, x), pull": lambda: pb.vjp(potential, x)[1](1.0),
+        "linearize(f, x), push": lambda: pb.linearize(potential, x)[1](t),
+        "hessian(f)(x)": lambda: pb.hessian(potential)(x),
+        "jacobian(f)(x)": lambda: pb.jacobian(np.cos)(x),
+    }
+    for candidate in candidates.values():
+        for _ in range(600):
+            candidate()
+    return compare(candidates, rounds=rounds, labels={"f": "potential", "n": len(x)})
+
+
 def jacobians(rounds: int) -> Comparison:
     """The same Jacobian by autograd and by us, in both directions."""
     rng = np.random.default_rng(0)
@@ -102,7 +134,7 @@ def main() -> None:
             np.ones(2**21)
         for n in SIZES:
             rows += products(rosenbrock, n, heap, rounds).rows() + products(damped_sine, n, heap, rounds).rows()
-    rows += jacobians(rounds).rows() + seeds(3).rows()
+    rows += written_anew(rounds).rows() + jacobians(rounds).rows() + seeds(3).rows()
     print_table(rows)
     write_json(options.json, rows)
 

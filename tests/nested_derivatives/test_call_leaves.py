@@ -17,7 +17,7 @@ def test_leaves_are_arguments_and_parts_of_cells():
     f = made_anew(W, 3)
     leaves, parts = leaves_of(f, (X,))
     assert leaves == [X, np.sin, 2, W, 3]
-    assert parts == (-1, -1, 2)
+    assert parts == (0, -1, -1, 2)
 
 
 def test_a_function_is_filled_with_other_leaves():

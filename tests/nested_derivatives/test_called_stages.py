@@ -1,5 +1,7 @@
 """How the stage of a call is made: compared with the ordinary way in a trace of its own, reverse included."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from pullback.nested_derivatives.call_leaves import kinds_of_call, leaves_of
 from pullback.nested_derivatives.called_stages import RECORDED, made
 from pullback.staging import shelf
 from pullback.staging.forward_statements import NotStageableError
-from pullback.transforms.forward import _both
+from pullback.transforms.called_again import _both
 
 X, T = np.array([0.3, -0.7]), np.array([1.0, 0.5])
 
@@ -21,7 +23,7 @@ def stage_in_a_trace(f, args_of):
         args = args_of(x)
         leaves, parts = leaves_of(f, args)
         kinds = kinds_of_call(leaves, len(args), x._tape)
-        found.append(made(_both, f, len(args), parts, leaves, kinds, x._tape))
+        found.append(made(partial(_both, pb.jvp), f, len(args), parts, leaves, kinds, x._tape))
         return np.sum(x)
 
     pb.grad(outer)(X)

@@ -1,8 +1,8 @@
 """What enters a call of a derivative, as one list of leaves: its arguments, and what the function has from around it.
 
 A function that is made anew in each call, ``lambda x: f(x, *others)``, counts as the same while its code is: the
-content of its cells enters like an argument. A leaf is *active* where it is a value of the trace around, *still* where
-it is plain and may be another number in the next call, else *fixed*: compared with what it was.
+content of its cells, and its defaults, enter like an argument. A leaf is *active* where it is a value of the trace
+around, *still* where it is plain and may be another number in the next call, else *fixed*: compared with what it was.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,10 @@ ACTIVE, STILL, FIXED = "active", "still", "fixed"
 
 
 def leaves_of(f: FunctionType, args: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]] | None:
-    """The arguments and what is in the cells, tuples by their parts; and how many parts each cell has, -1 for one that
-    is no tuple. None where a cell is empty, and where there are many."""
-    leaves, parts = list(args), []
+    """The arguments, the defaults and what is in the cells, tuples by their parts; and how many defaults there are, and
+    how many parts each cell has, -1 for one that is no tuple. None where a cell is empty, and where there are many."""
+    defaults = f.__defaults__ or ()
+    leaves, parts = [*args, *defaults], [len(defaults)]
     for cell in f.__closure__ or ():
         try:
             held = cell.cell_contents
@@ -47,8 +48,8 @@ def leaves_of(f: FunctionType, args: Sequence[Any]) -> tuple[list[Any], tuple[in
 def filled(f: FunctionType, n_args: int, parts: Sequence[int], leaves: Sequence[Any]) -> tuple[FunctionType, list[Any]]:
     """The function with other leaves, and its arguments."""
     left = iter(leaves[n_args:])
-    cells = [next(left) if n < 0 else tuple(next(left) for _ in range(n)) for n in parts]
-    made = FunctionType(f.__code__, f.__globals__, f.__name__, None, tuple(map(CellType, cells)))
+    defaults, *cells = [next(left) if n < 0 else tuple(next(left) for _ in range(n)) for n in parts]
+    made = FunctionType(f.__code__, f.__globals__, f.__name__, defaults, tuple(map(CellType, cells)))
     return made, list(leaves[:n_args])
 
 

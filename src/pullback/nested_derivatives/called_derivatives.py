@@ -32,6 +32,7 @@ from pullback.recording.tape import FORWARD, RECORDING, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.staged_functions.known_functions import CARRIED, Kept, staged_of
 from pullback.staged_functions.shortcut_making import carried_gradient
+from pullback.staged_functions.shortcuts import bits_where_shared
 from pullback.staging.generated import errors_are_ordinary
 from pullback.staging.shelf import Recent
 from pullback.words.call_sites import site_here
@@ -74,20 +75,21 @@ def known_of(what: Any, f: FunctionType, around: Sequence[Any]) -> CalledDerivat
 
 
 def function_of(f: Any) -> FunctionType | None:
-    """The function whose body runs, where nothing but its cells and globals make it another one than others of its
-    code."""
+    """The function whose body runs, where nothing but its cells, defaults and globals make it another one than others
+    of its code."""
     known = staged_of(f)
     found = f if known is None else known.f
-    if type(found) is not FunctionType or found.__defaults__ or found.__kwdefaults__:
+    if type(found) is not FunctionType or found.__kwdefaults__:
         return None
     return found
 
 
 def called(
-    what: Any, f: Any, args: tuple[Any, ...], derivative: Derivative, ordinary: Callable[[], list[Any]]
-) -> list[Any] | None:
+    what: Any, f: Any, args: tuple[Any, ...], derivative: Derivative, ordinary: Callable[[], list[Any]],
+    before: int = sys.maxsize,
+) -> list[Any] | None:  # fmt: skip
     """The values of a ``derivative`` of ``f``, as the ``ordinary`` way gives them; None where that way is to be
-    taken."""
+    taken, as ``before`` there is a stage."""
     around = innermost_alone()
     if not (nothing_in_force() if around is None else _may_be_staged(around)) or not _is_ordinary(f):
         return None
@@ -102,7 +104,7 @@ def called(
         return None
     found = known.found(function, parts, leaves, around)
     if found is None:
-        if known.wants(BEFORE[mode]):
+        if known.wants(min(before, BEFORE[mode])):
             _make(known, derivative, function, len(args), parts, leaves, around)
         return None
     return _given(known, found, leaves, around, ordinary)
@@ -118,7 +120,7 @@ def gradient_called(hot: Any, args: tuple[Any, ...], where: tuple[int, ...]) -> 
         return [value, *cts][1 - n :]
 
     def ordinary() -> list[Any]:
-        found = hot.anew()[0](*args)
+        found = hot.anew(hot.f)[0](*args)
         value, cts = found if n else (None, found)
         return [value, *(cts if hot.which.several else [cts])][1 - n :]
 
@@ -130,9 +132,13 @@ def _given(
     known: CalledDerivatives, found: Called, leaves: Sequence[Any], around: Tape | None, ordinary: Any
 ) -> list[Any] | None:
     """The values by the stage that was ``found``."""
+    entering = [leaf for leaf in leaves if not isinstance(leaf, Handle)]
+    before = bits_where_shared(entering)
     try:
         values, slots, given = _computed(found, leaves, around)
     except Exception:  # noqa: BLE001 - the ordinary way raises it again, at the user's line
+        return None
+    if bits_where_shared(entering) != before:
         return None
     if found.n_compared >= COMPARED:
         known.put_back(found)

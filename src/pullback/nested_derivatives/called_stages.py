@@ -49,7 +49,7 @@ class Called:
     names: dict[str, Any]
     """The globals of the function."""
     parts: tuple[int, ...]
-    """How many leaves each cell has, as ``call_leaves.leaves_of`` says."""
+    """How many leaves are defaults, and each cell has, as ``call_leaves.leaves_of`` says."""
     kinds: list[LeafKind]
     reads: Reads
     way: str

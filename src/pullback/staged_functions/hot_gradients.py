@@ -5,7 +5,8 @@ A function on numbers and short arrays costs more to record than to compute. It 
 does the same in each call, and if what its stage works in, which stays between calls, is next to nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
 from typing import Any
 from weakref import ref
 
@@ -31,6 +32,11 @@ MOST_NBYTES = 1 << 18
 """Bytes of all values of a function that is staged by itself: its stage keeps memory for them."""
 TRIALS = 6
 """Calls in which a stage has to come about, and that may do something else."""
+SELDOM = 40
+"""Calls of a gradient, and gradients of functions of one code, after which it pays to ask for a stage."""
+MOST_CODES = 256
+_MADE: dict[CodeType, int] = {}
+"""How many gradients were made of functions of each code."""
 _ARGUMENTS = frozenset((float, np.float64, np.ndarray))
 
 
@@ -44,12 +50,15 @@ class Hot:
     with_value: bool
     usual: bool
     """Whether nothing is asked but which arguments."""
-    anew: Callable[[], Any]
-    """A function that makes such a gradient of which nothing is known, and what is known of it."""
+    anew: Callable[[Any], Any]
+    """A function that makes such a gradient of any function, of which nothing is known, and what is known of it."""
     known: Any = field(init=False)
     """What is known of a staged function; None before it pays."""
     by_itself: bool = field(init=False)
     """Whether the function was staged here, and not by the decorator."""
+    others: Iterator[int] = field(init=False)
+    """Calls still to come in which it is looked for what is known of other gradients like it: of a new one,
+    of whose like many were made."""
     n_waiting: int = field(default=0, init=False)
     """Calls that are still to come before the function is staged."""
     n_trials: int = field(default=0, init=False)
@@ -67,6 +76,13 @@ class Hot:
     def __attrs_post_init__(self) -> None:
         self.known = staged_of(self.f)
         self.by_itself = self.known is None
+        code = getattr(self.f, "__code__", None)
+        n_made = 0 if type(code) is not CodeType else _MADE.get(code, 0)
+        self.others = iter(range(SELDOM if n_made >= SELDOM else 0))
+        if n_made < SELDOM and type(code) is CodeType:
+            if len(_MADE) >= MOST_CODES:
+                _MADE.clear()
+            _MADE[code] = n_made + 1
 
     def named(self, made: Any) -> Any:
         """The gradient, as users have it: derivatives of it find what is known."""

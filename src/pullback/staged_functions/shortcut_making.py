@@ -57,7 +57,7 @@ class Warm:
         ``Shortcuts.called`` gives it."""
         what = ("gradient", where)
         make = partial(_of_gradient, owner, what, args)
-        found = self.gradients.called(what, args, make, hot.told, lambda: hot.anew()[0](*args))
+        found = self.gradients.called(what, args, make, hot.told, lambda: hot.anew(hot.f)[0](*args))
         if found is not None:
             form = "cts" if hot.which.several else "cts[0]"  # as ``hot.told`` has it
             form = f"(values[0], {form})" if hot.with_value else form

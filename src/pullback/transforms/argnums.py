@@ -131,7 +131,10 @@ def _bound(
 def function_of_chosen(
     f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], where: Sequence[int]
 ) -> Callable[..., Any]:
-    """``f`` as a function of the arguments at the positions ``where`` alone; the others keep their values."""
+    """``f`` as a function of the arguments at the positions ``where`` alone; the others keep their values. It is ``f``
+    itself, of which something may be known, where these are all."""
+    if not kwargs and list(where) == list(range(len(args))):
+        return f
 
     @wraps(f)
     def chosen_only(*values: Any) -> Any:

@@ -26,6 +26,7 @@ from pullback.recording.tape import FORWARD, Tape
 from pullback.staged_functions.known_functions import gradient_of, staged_of
 from pullback.tracing.running import lowered, overlapping, run_function
 from pullback.tracing.tracer import KINDS
+from pullback.transforms.called_again import tangent_called
 from pullback.transforms.jacobian_blocks import Leaves, leaves_of
 from pullback.transforms.pulls import ENOUGH, Pull
 from pullback.transforms.reverse import split_aux, vjp
@@ -94,7 +95,12 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     """
     staged = None if has_aux else staged_of(f)
     owner = None if has_aux else staged or gradient_of(f)
-    if owner is not None and type(primals) is type(tangents) is tuple and len(primals) == len(tangents):
+    tuples = type(primals) is type(tangents) is tuple and len(primals) == len(tangents)
+    if tuples and not has_aux and (staged is None or depth()):
+        given = tangent_called(jvp, f, primals, tangents)
+        if given is not None:
+            return given
+    if owner is not None and tuples:
         warm = owner.warm
         if warm is None:
             from pullback.staged_functions.shortcut_making import warm_of  # noqa: PLC0415 - as below
@@ -110,10 +116,6 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         at_once = pushed_at_once(staged, primals, tangents, (Tangents, Tangent))
         if at_once is not None:
             return at_once[0] if at_once[1] is None else _told(*at_once)
-    if not has_aux and (owner is None or depth()) and type(primals) is type(tangents) is tuple:
-        given = _called(f, primals, tangents)
-        if given is not None:
-            return tuple(given)
     site = site_here()
     if not (type(primals) is type(tangents) is tuple and len(primals) == len(tangents)):
         one_for_each(f"jvp at {site_text(site)}", primals, tangents)
@@ -141,19 +143,6 @@ def _forward_tape() -> Tape:
     tape.mode = FORWARD
     tape.tangents = Tangents(tape)
     return tape
-
-
-def _called(f: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> list[Any] | None:
-    """Value and tangent by the stage of a call that has come before; None where there is none."""
-    from pullback.nested_derivatives.called_derivatives import called  # noqa: PLC0415 - as above
-
-    return called("tangent", f, (*primals, *tangents), _both, lambda: list(jvp(f, primals, tangents)))
-
-
-def _both(f: Any, args: list[Any]) -> list[Any]:
-    """Value and tangent, where the function returns no structure."""
-    n = len(args) // 2
-    return [leaf for part in jvp(f, tuple(args[:n]), tuple(args[n:])) for leaf in flatten(part)[0]]
 
 
 def tangents_within(

@@ -5,6 +5,7 @@ from typing import Any
 
 from pullback.policies.base import PolicyOrAuto
 from pullback.transforms.argnums import chosen, name_of
+from pullback.transforms.called_again import product_called
 from pullback.transforms.forward import jvp, one_for_each
 from pullback.transforms.jacobian_rows_and_columns import KnownColumns, Task, same_again
 from pullback.transforms.reverse import grad, vjp
@@ -78,7 +79,7 @@ def jacobian(
     if mode not in MODES:
         raise StructureError(f"mode={mode!r} of jacobian; choose one of {', '.join(map(repr, MODES))}")
 
-    known = KnownColumns()
+    known = KnownColumns() if has_aux or holomorphic else KnownColumns.of(f, "jacobian", which.numbers, which.names)
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         task = Task(*which.call(f, args, kwargs), f"Jacobian of {name_of(f)}", limit, has_aux, holomorphic, known)
@@ -139,7 +140,7 @@ def hessian(
     """
     which, limit = chosen(argnums, argnames), None if chunk is None else as_bytes(chunk, "chunk")
 
-    known = KnownColumns()
+    known = KnownColumns() if has_aux or policy else KnownColumns.of(f, "hessian", which.numbers, which.names)
 
     def second(*args: Any, **kwargs: Any) -> Any:
         called, args, kwargs, where = which.call(f, args, kwargs)
@@ -212,10 +213,21 @@ def hvp(
     array([6., 0.])
     """
     one_for_each("hvp", primals, tangents)
-    gradient = grad(f, tuple(range(len(primals))), policy=policy, has_aux=has_aux, allow_int=True)
-    _, product, *aux = jvp(gradient, primals, tangents, has_aux=has_aux)
+    if policy is None and not has_aux:
+        found = product_called(_product, f, tuple(primals), tuple(tangents))
+        if found is not None:
+            return found[0] if len(primals) == 1 else tuple(found)
+    product, *aux = _product(f, primals, tangents, policy, has_aux=has_aux)
     product = product[0] if len(primals) == 1 else product
     return (product, aux[0]) if has_aux else product
+
+
+def _product(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], policy: Any = None, *, has_aux: bool = False
+) -> Any:
+    """The product, a tuple with a part for each primal, and then aux."""
+    gradient = grad(f, tuple(range(len(primals))), policy=policy, has_aux=has_aux, allow_int=True)
+    return jvp(gradient, primals, tangents, has_aux=has_aux)[1:]
 
 
 @public

@@ -5,6 +5,7 @@ tangent or, for a function whose record is small, one call of its recorded deriv
 """
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,9 @@ ENOUGH = 100
 """Columns computed one by one after which it pays to generate a function for many."""
 TOGETHER = 64
 """How many columns are asked for together where the function is run for each."""
+MOST_KNOWN = 64
+_KNOWN: dict[Any, "KnownColumns"] = {}
+"""What is known of the columns of matrices that are asked for anew."""
 
 Pushes = Callable[[list[list[Any]]], list[list[Any]]]
 """A function that takes the tangents of the input leaves (None for 0), for each of several, to those of the output
@@ -53,6 +57,16 @@ class KnownColumns:
     """How many were computed one by one, as far as that is counted."""
     tangents: Any = None
     """What is known of the tangents of the function, once these are many."""
+
+    @classmethod
+    def of(cls, f: Any, *what: Any) -> "KnownColumns":
+        """What calls of other such functions have left, too, where ``f`` has nothing of its own that would be kept: no
+        cells and no defaults."""
+        if type(f) is not FunctionType or f.__closure__ or f.__defaults__ or f.__kwdefaults__:
+            return cls()
+        if len(_KNOWN) > MOST_KNOWN:
+            _KNOWN.clear()
+        return _KNOWN.setdefault((f.__code__, id(f.__globals__), *what), cls())
 
 
 @define(eq=False)
@@ -256,7 +270,7 @@ class Task:
         """The tangents of the output leaves, the output and aux, from a run of the function; ``before`` is the output
         of the run before."""
         function = function_of_chosen(self.f, self.args, self.kwargs, self.where)
-        primals, parts = [self.args[k] for k in self.where], by_argument(self.arguments, tangents)
+        primals, parts = tuple(self.args[k] for k in self.where), tuple(by_argument(self.arguments, tangents))
         out, out_tangent, *aux = jvp(function, primals, parts, has_aux=self.has_aux)
         if before is not None:
             same_again(self.f, before, out)

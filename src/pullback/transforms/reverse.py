@@ -17,10 +17,11 @@ from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.traps import TRAPPED
-from pullback.staged_functions.hot_gradients import Hot
+from pullback.staged_functions.hot_gradients import SELDOM, Hot
 from pullback.staged_functions.known_functions import CARRIED
 from pullback.tracing.running import Called, Purpose, Traced, lowered, run_traced
 from pullback.transforms.argnums import Chosen, chosen
+from pullback.transforms.called_again import gradient_called
 from pullback.transforms.pulls import Pull
 from pullback.transforms.seed_checks import conjugate, require_complex_linear, scalar_seed
 from pullback.travelling.made_functions import made
@@ -178,14 +179,16 @@ def _gradient_of(
     usual = not (policy or has_aux or holomorphic or conj or on_adjoint or progress) and callable(f)
     plainly = usual and not allow_int
     purpose = SWEPT if plainly else Purpose(allow_int, holomorphic, not (holomorphic or on_adjoint))
-    hot = Hot(f, which, with_value, plainly, partial(_gradient_of, f, which, with_value=with_value, asked=asked))
-    seldom = iter(range(40 if hot.by_itself else 0))  # calls after which it pays to ask whether the function is small
+    hot = Hot(f, which, with_value, plainly, partial(_gradient_of, which=which, with_value=with_value, asked=asked))
+    seldom = iter(range(SELDOM if hot.by_itself else 0))
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         called, at_once, where = f, None, which.numbers
         if not 0 <= which.last < len(args):
             called, args, kwargs, where = which.call(f, args, kwargs)
-        elif plainly and not kwargs and depth() and (given := _called(hot, args, where)) is not None:
+        elif plainly and not kwargs and (depth() or next(hot.others, None) is not None) and (
+            given := gradient_called(hot, args, where)
+        ) is not None:
             return given[0]
         elif usual and not kwargs and (next(seldom, None) is None or CARRIED.get() is not None):
             given, at_once, called = hot.gradient(args, where)
@@ -214,14 +217,6 @@ def _gradient_of(
         return ((result, aux) if has_aux else result), found
 
     return gradient, hot
-
-
-def _called(hot: Hot, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
-    """The gradient by the stage of a call that has come before, in a tuple; None where there is none."""
-    # Few have derivatives within others.
-    from pullback.nested_derivatives.called_derivatives import gradient_called  # noqa: PLC0415 - as above
-
-    return gradient_called(hot, args, where)
 
 
 def _pulled_once(pull: Pull, f: Any, out: Any, seed: Any, asked: GradientSettings) -> list[Any]:
