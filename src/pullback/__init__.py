@@ -8,10 +8,6 @@ every policy.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pullback.choosing.agreement import Agreement
-from pullback.marks.checkpoints import checkpoint
-from pullback.marks.named_values import name
-from pullback.marks.step_marks import steps
 from pullback.marks.stopped_gradients import stop_gradient
 from pullback.memory.in_force import using
 from pullback.policies.base import MemoryPolicy
@@ -66,12 +62,16 @@ if TYPE_CHECKING:
     from pullback import numpy as numpy
     from pullback.adopting.adoption import adopt
     from pullback.bodies.effect_functions import effect
+    from pullback.choosing.agreement import Agreement
     from pullback.choosing.budget_pool import BudgetPool
     from pullback.inspect.dependency_table import dependencies
     from pullback.inspect.graph_of_tape import record
     from pullback.inspect.saved_values import saved
     from pullback.inspect.stage_texts import explain_stage
     from pullback.loops.loop_functions import fori_loop, scan, while_loop
+    from pullback.marks.checkpoints import checkpoint
+    from pullback.marks.named_values import name
+    from pullback.marks.step_marks import steps
     from pullback.planning.measured_curves import pareto
     from pullback.planning.plans import plan
     from pullback.policies.binomial import Binomial
@@ -98,6 +98,7 @@ else:
     # What few programs need is imported at its first use: it is a third of the import, for nothing in most programs
     # that run. Hidden from type checkers, which would take any name for one that exists.
     LATER = {
+        "Agreement": "pullback.choosing.agreement",
         "Binomial": "pullback.policies.binomial",
         "Budget": "pullback.policies.budget",
         "BudgetPool": "pullback.choosing.budget_pool",
@@ -108,6 +109,7 @@ else:
         "Tiered": "pullback.policies.tiered",
         "adopt": "pullback.adopting.adoption",
         "backends": "pullback.backends",
+        "checkpoint": "pullback.marks.checkpoints",
         "custom_linear_solve": "pullback.solving.implicit_derivative",
         "custom_root": "pullback.solving.roots_and_fixed_points",
         "dependencies": "pullback.inspect.dependency_table",
@@ -123,6 +125,7 @@ else:
         "jacobian": "pullback.transforms.jacobian_hessian_hvp",
         "jvp": "pullback.transforms.forward",
         "linearize": "pullback.transforms.forward",
+        "name": "pullback.marks.named_values",
         "numpy": "pullback.numpy",
         "odeint": "pullback.solving.ode_solver",
         "over_executor": "pullback.scaling.executors",
@@ -139,6 +142,7 @@ else:
         "schedules": "pullback.schedules",
         "spec": "pullback.shapes_only.hollow_arrays",
         "staged": "pullback.staged_functions.staged_functions",
+        "steps": "pullback.marks.step_marks",
         "stores": "pullback.stores",
         "testing": "pullback.testing",
         "while_loop": "pullback.loops.loop_functions",

@@ -4,7 +4,6 @@ A rank is a process with others beside it. How ranks talk is nobody's business h
 """
 
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from typing import Any, Protocol
 
 from pullback.words.errors import PolicyError
@@ -47,6 +46,8 @@ GIVE_THE_SAME = "give every rank the same loop, number of steps and policy"
 def agreed(agreement: Agreement, told: str, values: Sequence[int] = (), remedy: str = GIVE_THE_SAME) -> tuple[int, ...]:
     """The largest of each value over all ranks. Raises :class:`PolicyError`, on each of them, where ``told`` is not the
     same text on all: it says what runs, and under which policy."""
+    from hashlib import blake2b  # noqa: PLC0415 - it loads OpenSSL, and few programs have ranks
+
     mark = int.from_bytes(blake2b(told.encode(), digest_size=7).digest())
     first, second, *found = agreement.largest((mark, -mark, *map(int, values)))
     if first != -second:

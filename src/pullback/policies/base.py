@@ -1,14 +1,15 @@
 """What a policy is: a frozen value that gives a schedule for a loop of n steps."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attrs import NOTHING, define, fields
 
-from pullback.scheduling.actions import Action
-from pullback.scheduling.schedule import Schedule, whole_number
-from pullback.scheduling.tapes_for_states import tapes_for_states
 from pullback.words.errors import PolicyError
+
+if TYPE_CHECKING:
+    from pullback.scheduling.actions import Action
+    from pullback.scheduling.schedule import Schedule
 
 
 @define(repr=False, unsafe_hash=True)
@@ -55,7 +56,7 @@ class MemoryPolicy:
         """What decides which steps of a loop function are held: itself, unless it says so of values within them."""
         return self
 
-    def schedule(self, n: int | None, *, state_bytes: int | None = None, tape_bytes: int | None = None) -> Schedule:
+    def schedule(self, n: int | None, *, state_bytes: int | None = None, tape_bytes: int | None = None) -> "Schedule":
         """A fresh schedule for a loop of ``n`` steps (``None``: unknown, told later by ``finalize``).
 
         ``state_bytes`` and ``tape_bytes`` are the sizes of one snapshot and of the tape of one step, None where they
@@ -63,17 +64,24 @@ class MemoryPolicy:
         (:mod:`pullback.scheduling.tapes_for_states`). Raises ``PolicyError`` for a length that is negative or no whole
         number, or unknown where this policy needs it.
         """
+        # What schedules are made of is read when the first is asked for: most programs run under save-all.
+        from pullback.scheduling.schedule import whole_number  # noqa: PLC0415 - as above
+
         length = (
             None if n is None else whole_number(n, "the number of steps", 0, "Pass n >= 0, or None where it is unknown")
         )
         found = self.begin(length, state_bytes=state_bytes or 0, tape_bytes=tape_bytes or 0)
         if self.counts_states and state_bytes is not None and tape_bytes is not None and tape_bytes < state_bytes:
+            from pullback.scheduling.tapes_for_states import tapes_for_states  # noqa: PLC0415 - as above
+
             return tapes_for_states(found, state_bytes, tape_bytes)
         return found
 
-    def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:
+    def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> "Schedule":
         """The schedule for a checked ``n``, and sizes of which 0 is unknown as well: overridden by policies that can
         learn the length late (``finish`` of ``Schedule``)."""
+        from pullback.scheduling.schedule import Schedule  # noqa: PLC0415 - as above
+
         if n is None:
             raise PolicyError(
                 f"{self!r} needs a known length and this loop does not know its own. "
@@ -124,7 +132,7 @@ class MemoryPolicy:
         """What plain code without marks may make, and is kept, before it becomes a chain of steps."""
         return 0
 
-    def measuring(self, n: int | None, gauge: Any) -> Schedule:  # noqa: ARG002
+    def measuring(self, n: int | None, gauge: Any) -> "Schedule":  # noqa: ARG002
         """The schedule for recorded steps, whose sizes show as they run (:class:`pullback.choosing.auto.Gauge`):
         :meth:`schedule` without sizes, unless the policy looks at them."""
         return self.schedule(n)
@@ -175,7 +183,7 @@ class MemoryPolicy:
         return {}
 
     # For those who override it.
-    def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> Iterator[Action]:  # noqa: ARG002
+    def actions(self, n: int, *, state_bytes: int, tape_bytes: int) -> "Iterator[Action]":  # noqa: ARG002
         """Yield the actions for ``n`` steps: the one method a user's policy writes."""
         raise PolicyError(
             f"{type(self).__name__} yields no actions for n={n}. Write actions(self, n, *, state_bytes, tape_bytes)."

@@ -1,13 +1,16 @@
 """SaveAll: the schedule without recomputation."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from pullback.policies.base import MemoryPolicy
-from pullback.scheduling.actions import Action
-from pullback.scheduling.schedule import Schedule
-from pullback.scheduling.tapes_first import Tapes
+
+if TYPE_CHECKING:
+    from pullback.scheduling.actions import Action
+    from pullback.scheduling.schedule import Schedule
+    from pullback.scheduling.tapes_first import Tapes
 
 
 @frozen(repr=False)
@@ -24,13 +27,16 @@ class SaveAll(MemoryPolicy):
     needs_sizes = False
 
     # Sizes change nothing here.
-    def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:  # noqa: ARG002
+    def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> "Schedule":  # noqa: ARG002
         """Actions for ``n`` steps; :meth:`~pullback.policies.base.MemoryPolicy.schedule` checks ``n``."""
+        from pullback.scheduling.schedule import Schedule  # noqa: PLC0415 - as in base.py
+        from pullback.scheduling.tapes_first import Tapes  # noqa: PLC0415 - as in base.py
+
         saved = Tapes()
         return Schedule(_all_actions(n, saved), n, policy=self, finish=saved.finish)
 
 
-def _all_actions(n: int | None, saved: Tapes) -> Iterator[Action]:
+def _all_actions(n: int | None, saved: "Tapes") -> "Iterator[Action]":
     yield from saved.record(0, n)
     if n is not None:  # otherwise the line above never ends by itself
         yield from saved.finish(n)

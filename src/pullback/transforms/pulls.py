@@ -10,8 +10,7 @@ from typing import Any
 from pullback.marks.named_values import Adjoints, Marks, adjoints, require_marked
 from pullback.memory.in_force import staging_in_force, watchers
 from pullback.memory.ledger import Ledger, Report, mib
-from pullback.memory.reverse_sweep import Releasing, Sweep, given_out, release_records, seeded
-from pullback.plain_programs.functions_of_steps import sweep_held
+from pullback.memory.reverse_sweep import Releasing, Sweep, given_out, release_records, seeded, sweep
 from pullback.recording.handles import Handle
 from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced
@@ -144,8 +143,9 @@ class Pull:
                 else:
                     left = self._left(runs) if generated and not free and self._adjoints is None else runs
                     if left:
+                        go_back = sweep_of_steps() if tape.marked else sweep
                         for start, stop in self._stretches(tape):
-                            sweep_held(tape, start, stop, left)
+                            go_back(tape, start, stop, left)
         finally:
             (tape.telling or self.ledger).rests()
         self.ledger.elapsed_seconds += time.perf_counter() - began
@@ -284,3 +284,12 @@ class Pull:
         if self._governor is not None:
             self._governor.close()
             self._governor = None
+
+
+def sweep_of_steps() -> Callable[..., None]:
+    """How a trace is taken back that holds marked steps."""
+    # As in reverse.py: what runs steps again.
+    from pullback.plain_programs.functions_of_steps import sweep_held  # noqa: PLC0415 - as above
+
+    return sweep_held
+

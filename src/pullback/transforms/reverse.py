@@ -11,8 +11,6 @@ import numpy as np
 from pullback.memory.in_force import depth, planned, policy_in_force, progress_in_force, resumed, using, watchers
 from pullback.memory.ledger import LEDGERS, Ledger
 from pullback.memory.reverse_sweep import Releasing, given_out, seeded, sweep
-from pullback.plain_programs.functions_of_steps import sweep_held
-from pullback.plain_programs.plain_code import PlainCode
 from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
@@ -22,7 +20,7 @@ from pullback.staged_functions.known_functions import CARRIED
 from pullback.tracing.running import Called, Purpose, Traced, lowered, run_traced
 from pullback.transforms.argnums import Chosen, chosen
 from pullback.transforms.called_again import gradient_called
-from pullback.transforms.pulls import Pull
+from pullback.transforms.pulls import Pull, sweep_of_steps
 from pullback.transforms.seed_checks import conjugate, require_complex_linear, scalar_seed
 from pullback.travelling.made_functions import made
 from pullback.words.call_sites import public
@@ -239,7 +237,7 @@ def _swept_once(traced: Traced, out: Any, seed: Any) -> list[Any]:
     try:
         with Releasing(tape):
             if governor is None:
-                (sweep_held if tape.marked else sweep)(tape, tape.n_inputs, len(tape.records), (one,))
+                (sweep_of_steps() if tape.marked else sweep)(tape, tape.n_inputs, len(tape.records), (one,))
             else:
                 governor.reverse([one])
     finally:
@@ -330,6 +328,9 @@ def traced_under(
     before = None if (session := resumed()) is None else session.n_loops
     governor = None
     if not saves_all or TRAPPED.get():
+        # What runs programs again is a quarter of the import, and most programs run under save-all.
+        from pullback.plain_programs.plain_code import PlainCode  # noqa: PLC0415 - as above
+
         governor = PlainCode.of(chosen, ledger, purpose.repeatable, call, marked=saves_all or session is not None)
     try:
         with using(progress=progress) if progress is not None else NOTHING:
