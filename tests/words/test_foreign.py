@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, csr_matrix
+from scipy.sparse import csr_array, csr_matrix, dok_array, dok_matrix
 from scipy.sparse.linalg import aslinearoperator
 
 import pullback as pb
@@ -447,11 +447,13 @@ def test_numbers_of_the_users_own():
 
 def test_linear_operators_and_sparse_matrices():
     dense = np.diag(C)
-    for sparse in (csr_array(dense), csr_matrix(dense)):
+    for sparse in (csr_array(dense), csr_matrix(dense), dok_array(dense), dok_matrix(dense)):
         np.testing.assert_array_equal(pb.grad(lambda x, a=sparse: np.sum(a @ x))(X), C)
         for f in (lambda x, a: x * a, lambda x, a: a * x):  # by the plugin for SciPy
             np.testing.assert_array_equal(pb.grad(lambda x, f=f, a=sparse: np.sum(f(x, a)))(X), C)
-        for f in (lambda x, a: x + a, np.multiply):
+        for f, slope in ((lambda x, a: x + a, 3.0), (lambda x, a: a + x, 3.0), (lambda x, a: a - x, -3.0)):
+            np.testing.assert_array_equal(pb.grad(lambda x, f=f, a=sparse: np.sum(f(x, a)))(X), slope)
+        for f in (lambda x, a: x % a, np.multiply):
             with pytest.raises(pb.PullbackError, match=r"A @ x"):
                 pb.grad(lambda x, f=f, a=sparse: np.sum(f(x, a)))(X)
     for f in (lambda x, a: x * a, lambda x, a: a @ x, lambda x, a: x @ a, lambda x, a: a * x):

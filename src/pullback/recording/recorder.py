@@ -46,8 +46,10 @@ from pullback.words.specs import shared_spec
 NUMBERS = (int, float, complex, np.generic)
 LISTS = frozenset((list, tuple))
 """Types of operands in which tracers may be."""
-SCALING: Final[dict[str, Any]] = {"*": operator.mul, "/": operator.truediv}
-"""The operators between a number and a sparse array."""
+SPARSE: Final[dict[str, Any]] = {
+    "*": operator.mul, "/": operator.truediv, "+": operator.add, "-": operator.sub
+}  # fmt: skip
+"""The operators between what is traced and a plain sparse array that a plugin may serve."""
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -113,14 +115,14 @@ def _by_another(prim: Primitive, operands: tuple[Any, ...]) -> Any:
     scalar, weak = not any(issubclass(t, np.ndarray) for t in types), set(types) <= {float, complex}
     if any(takes_the_operator(o, scalar=scalar, weak=weak) for o in others):
         return NotImplemented
-    if prim.symbol not in SCALING or not any(hasattr(type(o), "tocsr") for o in others):
+    if prim.symbol not in SPARSE or not any(hasattr(type(o), "tocsr") for o in others):
         return None
     if any(hasattr(type(o), "holds_tracer") for o in others):
         return NotImplemented
     traced_sparse = getattr(stand_in("scipy.sparse"), "traced_sparse", None)
     if traced_sparse is None:
         return None
-    return SCALING[prim.symbol](*(o if isinstance(o, Handle) else traced_sparse(o) for o in operands))
+    return SPARSE[prim.symbol](*(o if isinstance(o, Handle) else traced_sparse(o) for o in operands))
 
 
 def operand_value(operand: Any, tape: Tape, prim: Primitive) -> Any:

@@ -62,8 +62,9 @@ def kind_of(x: Any) -> str:
 def _kind_of_type(cls: Any) -> str:
     if issubclass(cls, _NUMBERS) and cls.__module__ not in ("builtins", "numpy"):
         return NUMERIC
-    if hasattr(cls, "__pullback_value__") or issubclass(cls, np.generic | numbers.Number | str | bytes | dict | type):
-        return UNKNOWN
+    known = np.generic | numbers.Number | str | bytes | type
+    if hasattr(cls, "__pullback_value__") or issubclass(cls, known if hasattr(cls, "tocsr") else known | dict):
+        return UNKNOWN  # a dict is no array, but for SciPy's dictionary of keys
     if issubclass(cls, np.ndarray):
         same = all(getattr(cls, name, None) is getattr(np.ndarray, name, None) for name in _ARITHMETIC)
         return ARRAY_LIKE if same and cls.__array_wrap__ in _STORING else OWN
@@ -195,7 +196,7 @@ def own_arithmetic(x: Any) -> str:
 def _remedy(x: Any) -> str:
     library = type(x).__module__.partition(".")[0]
     if hasattr(type(x), "tocsr"):
-        served = "A @ x is served for a traced x, by a plugin for SciPy k * A and A / k for a number"
+        served = "A @ x is served for a traced x, by a plugin for SciPy A + x, A - x, and k * A and A / k for a number"
         return f"{served}; for anything else pass A.toarray(), or compute with A.data"
     if not _converts(type(x)):
         return "pass its numbers as a plain array"

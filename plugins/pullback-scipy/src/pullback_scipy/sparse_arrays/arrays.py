@@ -15,6 +15,7 @@ from scipy import sparse
 import pullback as pb
 from pullback_scipy.mirroring import holds
 from pullback_scipy.sparse_arrays.dense_matrices import DenseMatrix
+from pullback_scipy.sparse_arrays.entries import Entries
 from pullback_scipy.sparse_arrays.products import Made, added, product, rows_and_columns, transposed_product
 
 COMPRESSED = ("csr", "csc")
@@ -143,6 +144,10 @@ class SparseArray:
     def _as(self, name: str, copy: bool = False) -> "SparseArray":
         if self.format == name:
             return self.copy() if copy else self
+        if name in ("lil", "dok"):
+            from pullback_scipy.sparse_arrays.writable import of_array  # noqa: PLC0415 - it is made of this class
+
+            return of_array(self, getattr(sparse, f"{name}_{'matrix' if self.is_matrix else 'array'}"))
         start = self.without_duplicates() if self.format == "coo" else self
         return start.moved(lambda a: getattr(a, f"to{name}")())
 
@@ -154,6 +159,9 @@ class SparseArray:
 
     def tocoo(self, copy: bool = False) -> "SparseArray":
         return self._as("coo", copy)
+
+    def tolil(self, copy: bool = False) -> "SparseArray":
+        return self._as("lil", copy)
 
     def asformat(self, format: Any, copy: bool = False) -> "SparseArray":
         return self._as(self.format if format is None else format, copy)
@@ -177,7 +185,17 @@ class SparseArray:
         there = np.concatenate((rows[~here], at[0])), np.concatenate((columns[~here], at[1]))
         data = np.concatenate((self.data[~here], np.broadcast_to(values, length).astype(self.dtype)))
         kind = sparse.coo_matrix if self.is_matrix else sparse.coo_array
-        whole = SparseArray(data, there, Made(kind, self.shape))._as(self.format)  # noqa: SLF001 - of this class
+        self._become(SparseArray(data, there, Made(kind, self.shape)))
+
+    def __setitem__(self, key: Any, given: Any) -> None:
+        entries = entries_of(self)
+        entries.write(key, given)
+        data, *places = entries.compressed()
+        kind = sparse.csr_matrix if self.is_matrix else sparse.csr_array
+        self._become(SparseArray(data, tuple(places), Made(kind, self.shape)))
+
+    def _become(self, other: "SparseArray") -> None:
+        whole = other._as(self.format)  # noqa: SLF001 - of this class
         self.data, self.places, self.made = whole.data, whole.places, whole.made
 
     def __getitem__(self, key: Any) -> Any:
@@ -264,9 +282,12 @@ class SparseArray:
             raise pb.NotDifferentiableError("a traced sparse array is divided by numbers; write A.multiply(1 / x)")
         return self.with_data(self.data / other)
 
-    def __abs__(self) -> Any:
+    def _of_each(self, f: Callable[[Any], Any]) -> "SparseArray":
         each = self.without_duplicates()._as(self.format)  # noqa: SLF001 - of this class
-        return each.with_data(np.abs(each.data))
+        return each.with_data(f(each.data))
+
+    def __abs__(self) -> "SparseArray":
+        return self._of_each(np.abs)
 
     def conjugate(self) -> "SparseArray":
         return self.with_data(np.conjugate(self.data))
@@ -283,8 +304,7 @@ class SparseArray:
 
     def power(self, n: Any) -> "SparseArray":
         """Each nonzero to the power of ``n``, which is above zero."""
-        each = self.without_duplicates()._as(self.format)  # noqa: SLF001 - of this class
-        return each.with_data(each.data**n)
+        return self._of_each(lambda data: data**n)
 
     def __pow__(self, n: Any) -> "SparseArray":
         if not self.is_matrix:
@@ -300,12 +320,10 @@ class SparseArray:
         return np.sum(self.diagonal(offset))
 
     def getrow(self, i: int) -> "SparseArray":
-        i = i % self.shape[0]
-        return self[i : i + 1, :]  # type: ignore[no-any-return]
+        return self[[i], :]  # type: ignore[no-any-return]
 
     def getcol(self, j: int) -> "SparseArray":
-        j = j % self.shape[1]
-        return self[:, j : j + 1]  # type: ignore[no-any-return]
+        return self[:, [j]]  # type: ignore[no-any-return]
 
     def nonzero(self) -> Any:
         return self.value.nonzero()
@@ -319,8 +337,7 @@ class SparseArray:
     def __add__(self, other: Any) -> Any:
         return sparse_sum(self, other)
 
-    def __radd__(self, other: Any) -> Any:
-        return self if np.ndim(other) == 0 and other == 0 else sparse_sum(self, other)
+    __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         return sparse_sum(self, -other)
@@ -342,10 +359,20 @@ def ours(x: Any) -> SparseArray:
     return x if isinstance(x, SparseArray) else of_scipy(x)
 
 
+def entries_of(x: SparseArray) -> Entries:
+    """The entries of an array that is to be written into."""
+    each = x.without_duplicates()
+    return Entries(x.shape, x.dtype, *each.places, each.data)
+
+
 def sparse_sum(left: SparseArray, right: Any) -> Any:
     """The sum of two sparse arrays; of a sparse and a dense one, a dense one."""
     if not (sparse.issparse(right) or isinstance(right, SparseArray)):
-        return left.toarray() + right
+        if not holds(right) and np.ndim(right) == 0 and right == 0:
+            return left
+        if np.ndim(right) == 0:
+            raise NotImplementedError("adding a nonzero scalar to a sparse array is not supported")
+        return left.todense() + np.broadcast_to(right, left.shape)
     right = ours(right)
     rows, columns = (np.concatenate(pair) for pair in zip(left.coords, right.coords, strict=True))
     kind = sparse.coo_matrix if left.is_matrix else sparse.coo_array

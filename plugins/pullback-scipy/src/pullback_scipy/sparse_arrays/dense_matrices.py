@@ -15,6 +15,9 @@ ARRAYS = (np.linalg.solve, np.linalg.norm, np.linalg.det, np.linalg.slogdet, np.
 MATRICES = (np.linalg.inv, np.linalg.pinv, np.linalg.matrix_power, np.dot, np.transpose, np.copy)
 """Functions whose results are matrices."""
 
+METHODS = (np.sum, np.mean)
+"""Functions that ask the matrix, whose results keep two axes."""
+
 
 def behind(x: Any) -> Any:
     """The array of a matrix, and anything else as it is; in lists, too."""
@@ -40,6 +43,8 @@ class DenseMatrix:
             return func(*map(behind, args), **{name: behind(x) for name, x in kwargs.items()})
         if func in MATRICES:
             return of_array(func(*map(behind, args), **{name: behind(x) for name, x in kwargs.items()}))
+        if func in METHODS and args[0] is self:
+            return getattr(self, func.__name__)(*args[1:], **kwargs)
         raise self._refusal(f"numpy.{func.__name__}")
 
     def __getattr__(self, name: str) -> Any:

@@ -66,7 +66,7 @@ class Maker:
         return of_csr(made)  # type: ignore[no-any-return]
 
     def __instancecheck__(self, x: Any) -> bool:
-        return isinstance(x, self.kind) or (isinstance(x, SparseArray) and issubclass(x.made.kind, self.kind))
+        return isinstance(x, self.kind) or (isinstance(x, SparseArray) and issubclass(x.stands_for, self.kind))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kind, name)
