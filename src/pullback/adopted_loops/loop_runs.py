@@ -16,6 +16,7 @@ from pullback.memory.in_force import innermost, staging_in_force
 from pullback.recording.copies import is_lent
 from pullback.recording.crossing import present
 from pullback.recording.handles import (
+    BORROWED,
     FROZEN,
     SAVED,
     WRITTEN,
@@ -164,6 +165,8 @@ def _may_write(written: Written, given: Any, handles: Any, values: Any) -> bool:
             return False
         if handle._id in handle._tape.overlapping or id(handle) in roots:
             return False
+        if handle._flag == BORROWED and handle._tape.adopted is not None:
+            handle._tape.adopted.require_alone(handle)
         if handle._tape.lent and is_lent(values[name], handle._tape):  # whoever looks at it would see no write
             return False
         if not (values[name].flags.c_contiguous and values[name].flags.writeable):

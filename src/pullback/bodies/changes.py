@@ -117,12 +117,12 @@ class WatchedPlaces:
         """Whether a place is put back that is bound to something else now: names, and wherever a tracer was; but a
         switch is meant for the body."""
         if self.places[k].holds_items:
-            return any(isinstance(x, Handle) for x in _leaves(self.bound[k]))
-        before = list(map(id, _leaves(self.bound[k])))
-        return not any(isinstance(x, bool) and id(x) not in before for x in _leaves(now))
+            return any(isinstance(x, Handle) for x in leaves_of(self.bound[k]))
+        before = list(map(id, leaves_of(self.bound[k])))
+        return not any(isinstance(x, bool) and id(x) not in before for x in leaves_of(now))
 
 
-def _leaves(content: tuple[Any, ...]) -> list[Any]:
+def leaves_of(content: tuple[Any, ...]) -> list[Any]:
     """What is bound, dicts' items by both parts."""
     return [part for x in content for part in (x if type(x) is tuple else (x,))]
 
@@ -141,9 +141,16 @@ def are_same(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
 
 def is_same(now: Any, before: Any) -> bool:
     """Whether a name is bound to what it was: numbers and texts by value, tracers by what they stand for, dicts' items
-    by both parts."""
+    by both parts; an array of adopted code and the handle that stands for it in the trace around are one."""
     if now is before:
         return True
+    if isinstance(before, Handle) and type(now) is np.ndarray and before._tape.adopted is not None:
+        _, stands, _ = before._tape.adopted.get(id(now), (None, None, None))
+        return (
+            stands is not None
+            and stands._id == before._id
+            and (before._id is not None or stands._value is before._value)
+        )
     if type(now) is not type(before):
         return False
     if isinstance(now, Handle):

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.bodies.changes import WatchedPlaces, are_same
+from pullback.bodies.changes import WatchedPlaces, are_same, leaves_of
 from pullback.bodies.reachable import Place, Reachable
 from pullback.recording.handles import Handle, freeze, is_lost, read_only
 from pullback.recording.tape import CAPTURED, PAUSED, SMALL
 from pullback.words.digests import digest
 from pullback.words.errors import ReplayError, say_where
+from pullback.words.ordered_calls import UNDER_WAY
 from pullback.words.structures import flatten
 from pullback.words.undocumented import legacy_bytes
 
@@ -79,6 +80,9 @@ class Surroundings:
     """Names and arrays."""
     bound: list[tuple[Any, ...]]
     """What each place was bound to when the loop began."""
+    stood: list[int]
+    """The numbers of places with arrays of adopted modules that the trace around has written: for the body they are
+    bound to what it has written."""
     digests: list[bytes] = field(factory=list, init=False)
     """The digests of the arrays then."""
     copies: dict[int, Any] = field(factory=dict, init=False)
@@ -175,7 +179,7 @@ class Surroundings:
 
     def _put(self, when: str) -> None:
         """Bind names as they were in the first run, and say what cannot be."""
-        changed = self._changed_places()
+        changed = self._changed_places() | {k: self.places[k].read() for k in self.stood}
         self.of_user = {k: now for k, now in changed.items() if self._watched().is_put_back(k, now)}
         self._say({k: now for k, now in changed.items() if k not in self.of_user}, (), when)
         for k in self.of_user:
@@ -201,13 +205,23 @@ class Surroundings:
         return tell
 
 
-def surroundings_of(name: str, reachable: Reachable, xs: Iterable[Any]) -> tuple[Surroundings, list[Any]]:
+def surroundings_of(name: str, reachable: Reachable, xs: Iterable[Any], verify: str) -> tuple[Any, list[Any]]:
     """What can be reached, and plain ``xs``, when the loop begins; with the handles that are bound somewhere, frozen to
-    what they stand for now."""
+    what they stand for now. Unless ``verify`` is ``"all"`` nothing is watched: then only what the traces around have
+    written is among it, and None comes where there is no such thing."""
     handles: list[Any] = []
     arrays = [*reachable.arrays.values(), *((f"xs[{k}]", x) for k, x in enumerate(xs) if isinstance(x, np.ndarray))]
-    bound = [tuple(_frozen(x, handles) for x in place.read()) for place in reachable.places]
-    return Surroundings(name, reachable.places, arrays, bound), handles
+    met = [tape.adopted for tape in UNDER_WAY.get() if tape.adopted]
+    written = met[-1].written_among(arrays) if met else {}
+    stood = [k for k, place in enumerate(reachable.places if written else ()) if _holds(place, written)]
+    if verify != "all":
+        reachable, arrays, stood = Reachable([reachable.places[k] for k in stood]), [], [*range(len(stood))]
+    bound = [tuple(_frozen(x, handles, written) for x in place.read()) for place in reachable.places]
+    return Surroundings(name, reachable.places, arrays, bound, stood) if stood or verify == "all" else None, handles
+
+
+def _holds(place: Place, written: dict[int, Any]) -> bool:
+    return any(id(x) in written for x in leaves_of(place.read()))
 
 
 def _are_identical(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
@@ -219,9 +233,10 @@ def _are_identical(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
     )
 
 
-def _frozen(x: Any, handles: list[Any]) -> Any:
-    if type(x) is tuple and any(isinstance(part, Handle) for part in x):
-        return tuple(_frozen(part, handles) for part in x)
+def _frozen(x: Any, handles: list[Any], written: dict[int, Any]) -> Any:
+    if type(x) is tuple and any(isinstance(part, Handle) or id(part) in written for part in x):
+        return tuple(_frozen(part, handles, written) for part in x)
+    x = written.get(id(x), x)
     if not isinstance(x, Handle) or x._tape.mode == PAUSED or is_lost(x):
         return x
     handles.append(freeze(x))

@@ -239,8 +239,8 @@ class LoopCall:
         self.randomness = Randomness(list((reachable.generators | inside).values()))
         self.verify = "off" if is_lossy(policy_in_force(self.policy)) else verify_in_force(self.verify)
         again = self._may_run_again(tape) or (tape.mode == REPLAYABLE and tape.governor.replays)
-        if again and self.verify == "all" and planned() is None:
-            self.surroundings, self.bound_handles = surroundings_of(self.name, reachable, xs or ())
+        if again and planned() is None:
+            self.surroundings, self.bound_handles = surroundings_of(self.name, reachable, xs or (), self.verify)
 
     def _recorded(self, record: LoopRecord, leaves: list[Any], xs: list[Any] | None, tape: Tape) -> list[Any]:
         """The results, handles where they depend on what enters: the loop is one operation on the tape."""

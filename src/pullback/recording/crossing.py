@@ -42,6 +42,7 @@ from pullback.rules.declaration import Primitive
 from pullback.rules.forms import special_form
 from pullback.words.call_sites import site_here
 from pullback.words.foreign import plain_array
+from pullback.words.ordered_calls import UNDER_WAY
 from pullback.words.specs import carries_derivative
 
 
@@ -55,6 +56,18 @@ def present(x: Any, tape: Tape | None) -> Any:
         else:
             break
     return x
+
+
+def written_around(x: Any, tape: Tape | None) -> Any:
+    """The handle by which adopted code knows the plain array ``x`` in the nearest trace under way but ``tape``, where
+    that trace has written to it: ``x`` holds what was there before. None where there is no such trace."""
+    for around in reversed(UNDER_WAY.get()):
+        if around.adopted is not None and around is not tape:
+            around.adopted.require_unwritten(x)
+            found = around.adopted.get(id(x))
+            if found is not None and resolve(found[1])._value is not x:
+                return found[1]
+    return None
 
 
 def in_step(tape: Tape, func: Any, *operands: Any) -> tuple[Any] | None:

@@ -207,8 +207,7 @@ class Tape:
         self.records: list[tuple[Any, ...] | None] = []
         self.mode, self.level = RECORDING, level
         self.adopted: Any = None
-        """The handles that stand for plain arrays which adopted code has met (``adopting.owning``), by id of the array;
-        None before the first."""
+        """What stands for plain arrays that adopted code has met (``adopting.owning.Standing``); None before any."""
         self.thread = get_ident()
         self.outer: Tape | None = None
         """The tape whose handles are values here: then cotangents are handles too."""
@@ -240,8 +239,9 @@ class Tape:
         """What follows the operations while DEFERRED."""
         self.tangents: Any = None
         """While FORWARD: what computes the tangents."""
-        self.overlapping: dict[int, str] = {}
-        """Ids of inputs that may not be written, to the words for two that share memory; of a slice of ``xs``, none."""
+        self.overlapping: dict[Any, str] = {}
+        """Ids of inputs, and ``("array", id)`` of arguments, that may not be written, to the words for two that share
+        memory; of a slice of ``xs``, none."""
         self.repeatable = False
         """Whether the reverse pass may be run again (a ``pull`` that stays)."""
         self.trap: Any = None
@@ -304,6 +304,8 @@ class Tape:
     def close(self) -> None:
         """End the trace: every later use of one of its handles raises."""
         self.mode, self.constants, self.kept, self.regions, self.reads = CLOSED, {}, NOTHING_KEPT, {}, {}
+        if self.adopted is not None:  # its handles are of this trace: a cycle
+            self.adopted.close()
 
     def __repr__(self) -> str:
         return f"<Tape of {len(self.records)} records, level {self.level}, {MODE_NAMES[self.mode]}>"

@@ -14,6 +14,7 @@ import numpy as np
 from pullback.recording.copies import is_lent, require_not_lent
 from pullback.recording.crossing import leave_followed, left_alone, present, raised, standing_for
 from pullback.recording.handles import (
+    BORROWED,
     FREE,
     FROZEN,
     WRITTEN,
@@ -166,10 +167,8 @@ def takes_over(handle: Any, result: Any) -> bool:
     tape, kinds = handle._tape, handle._tape.kinds
     if tape.mode in (FORWARD, DEFERRED) or type(result) is not kinds.tracer or result._tape is not tape:
         return False
-    if type(handle) not in (kinds.tracer, kinds.buffer):
-        return False
     old, new = handle._value, result._value
-    if type(old) is not np.ndarray or type(new) is not np.ndarray:
+    if type(handle) not in (kinds.tracer, kinds.buffer) or type(old) is not np.ndarray or type(new) is not np.ndarray:
         return False
     if old.dtype != new.dtype or old.shape != new.shape or old.strides != new.strides:
         return False
@@ -191,19 +190,20 @@ def _fits(region: Region, source: Any, target: Any) -> bool:
 def _refuse_captured(root: Any) -> None:
     if root._tape.lent:  # who sees the memory would not see a copy of it
         require_not_lent(root._value, root._tape)
+    if root._flag == BORROWED and root._tape.adopted is not None:
+        root._tape.adopted.require_alone(root)
     both = root._tape.overlapping.get(root._id)
     if both:
         raise WriteError(
             f"an argument that overlaps another one in memory is written (at {site_text(site_here())}): {both} share "
             "it, and NumPy would change both; pass copies, or write to a copy"
         )
-    captures = root._tape.captures
-    if root._flag == FROZEN and captures is None:  # no step of a loop
+    if root._flag == FROZEN and root._tape.captures is None:  # no step of a loop
         raise WriteError(
             f"a staged function writes to its argument (at {site_text(site_here())}), besides an operation that is not "
             "followed, as a loop, a checkpoint or a gradient; write to a copy, or leave the decorator out"
         )
-    captured = captures is not None and any(root._id == ident for ident, _ in captures.values())
+    captured = any(root._id == ident for ident, _ in (root._tape.captures or {}).values())
     if captured or root._flag == FROZEN or both is not None:
         _refuse_body("a value it captures" if both is None else "its slice of xs")
 

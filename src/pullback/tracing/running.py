@@ -274,19 +274,20 @@ def _open_leaves(
     return handles, where
 
 
-def overlapping(inputs: Sequence[tuple[str, Any]], others: Sequence[tuple[str, Any]] = ()) -> dict[int, str]:
-    """The inputs that share memory with another input or another argument, by number, to the words for both.
+def overlapping(inputs: Sequence[tuple[str, Any]], others: Sequence[tuple[str, Any]] = ()) -> dict[Any, str]:
+    """The inputs that share memory with another input or another argument, by number, to the words for both; and so the
+    arrays of these other arguments, by ``("array", id)``.
 
     NumPy would see a write to one in the other; two handles would not.
     """
     arrays = [(label, leaf) for label, leaf in (*inputs, *others) if isinstance(leaf, np.ndarray)]
     if len(arrays) < 2:
         return {}
-    found: dict[int, str] = {}
+    found: dict[Any, str] = {}
     for k, (label, leaf) in enumerate(inputs):
         for other, array in arrays if isinstance(leaf, np.ndarray) else ():
             if other != label and np.may_share_memory(leaf, array) and np.shares_memory(leaf, array):
-                found[k] = f"{label} and {other}"
+                found[k] = found["array", id(array)] = f"{label} and {other}"
     return found
 
 

@@ -128,7 +128,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         inputs += [leaf for leaf in leaves if isinstance(leaf, Handle)]
     if len(inputs) > 1:
         labelled = [(f"leaf {k} of the primals", handle._value) for k, handle in enumerate(inputs)]
-        tape.overlapping = {inputs[k]._id: both for k, both in overlapping(labelled).items()}
+        tape.overlapping = {inputs[k]._id: both for k, both in overlapping(labelled).items() if isinstance(k, int)}
     try:
         with agreed_at_end(tape), Tracing(tape):
             out, aux = split_aux(run_function(f, args, {}, tape), has_aux=has_aux)
