@@ -175,3 +175,24 @@ def test_whatever_numba_compiles_is_compiled_on_plain_arrays_and_python_on_trace
     np.testing.assert_allclose(gradient, differences, rtol=1e-7)
     for policy in (pb.Recompute(), pb.Binomial(2), pb.Keep()):
         assert (pb.grad(copy, policy=policy)(u) == gradient).all()
+
+
+def test_a_compiled_function_calls_compiled_functions_of_another_module(tmp_path, monkeypatch):
+    package = tmp_path / "compiled_package"
+    (package / "parts").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "parts" / "__init__.py").write_text("from . import slopes\nFACTOR = 2.0\n")
+    (package / "parts" / "slopes.py").write_text(
+        "import numpy as np\nfrom numba import njit\nWEIGHTS = np.array([1.0, 3.0])\n"
+        "@njit\ndef slope(x):\n    return x * np.sqrt(x) * WEIGHTS[1]\n"
+    )
+    (package / "model.py").write_text(
+        "from numba import njit\nfrom . import parts\nfrom .parts import slopes\n"
+        "@njit\ndef energy(x):\n    return parts.FACTOR * slopes.slope(x) + parts.slopes.slope(2.0 * x)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    plain, copy = __import__("compiled_package.model").model.energy, pb.adopt("compiled_package.model").energy
+    assert copy(1.3) == plain(1.3)
+    assert copy.compiled.signatures
+    np.testing.assert_allclose(pb.grad(copy)(1.3), (plain(1.3 + 1e-6) - plain(1.3 - 1e-6)) / 2e-6, rtol=1e-8)
+    assert pb.grad(lambda x: x * copy(1.3))(2.0) == plain(1.3)  # compiled within a trace

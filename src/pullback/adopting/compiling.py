@@ -5,7 +5,7 @@ import re
 import tokenize
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from inspect import unwrap
 from itertools import zip_longest
 from types import CodeType, FunctionType, ModuleType
@@ -16,7 +16,7 @@ import numpy as np
 from pullback.adopting.numpy_calls import vectorize
 from pullback.memory.in_force import LIVE
 from pullback.recording.handles import Handle
-from pullback.words.plugins import LIVE_NAME
+from pullback.words.plugins import COPIES, LIVE_NAME
 
 DECORATORS = ("jit", "njit", "generated_jit")
 """Decorators of numba's whose functions are run as they are on tracers."""
@@ -189,11 +189,30 @@ def _plainly(given: Any) -> Any:
     original = getattr(given, "_pullback_original", None)
     if isinstance(given, ModuleType) and original is not None:
         return original
+    if isinstance(given, ModuleType) and given.__name__.partition(".")[0] == COPIES:
+        return _plain_module(given)
     plain = unwrap(given) if callable(given) else given
     named = getattr(given, "__name__", "")
     if plain is not given and getattr(np, named, None) is plain:
         return plain
     return given
+
+
+class PlainModule(ModuleType):
+    """What an adopted module means to numba, which asks it for names: the compiled ones."""
+
+    def __init__(self, module: ModuleType) -> None:
+        super().__init__(module.__name__)
+        self.__dict__["_pullback_copy"] = module
+
+    def __getattr__(self, name: str) -> Any:
+        known = vars(self.__dict__["_pullback_copy"])
+        if name not in known:
+            raise AttributeError(name)
+        return _plainly(known[name])
+
+
+_plain_module = cache(PlainModule)
 
 
 def numba_names(original: Any) -> dict[str, Any]:
