@@ -13,14 +13,14 @@ from pullback.memory.entry_parts import Taken, put_in
 from pullback.memory.ledger import Item, record_items, value_items
 from pullback.memory.reverse_sweep import release_records
 from pullback.recording.copies import faithful_copy
-from pullback.recording.handles import plain_value
+from pullback.recording.handles import active_id, plain_value
 from pullback.recording.recorder import form_of
 from pullback.recording.tape import Tape
 from pullback.staging.generated import Generated, say_line
 from pullback.staging.stages import Stage, slot_items
 from pullback.staging.workspaces import Workspace
 from pullback.words.errors import say_where
-from pullback.words.specs import buffer_of
+from pullback.words.specs import buffer_of, spec_of
 from pullback.words.undocumented import quiet
 
 
@@ -40,6 +40,12 @@ class Snapshot(NamedTuple):
         """The snapshot, of these arrays again."""
         leaves = put_in(self.leaves, arrays)
         return Snapshot(leaves, self.random, value_items(leaves, "snapshot"))
+
+
+def exits_of(leaves: list[Any], tape: Tape) -> list[tuple[int, Any] | None]:
+    """Where leaves leave a step's tape, with the spec a cotangent must have there."""
+    ids = [active_id(leaf, tape) for leaf in leaves]
+    return [None if i is None else (i, spec_of(leaf._value)) for i, leaf in zip(ids, leaves, strict=True)]
 
 
 @define(eq=False)

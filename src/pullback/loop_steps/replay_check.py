@@ -12,7 +12,7 @@ from attrs import define, field
 from pullback.recording.handles import Handle, plain_value
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import site_text
-from pullback.words.digests import short_digest
+from pullback.words.digests import hash_of_dense, is_memory, short_digest
 from pullback.words.errors import ReplayError, say_where
 
 MOST = 100_000
@@ -55,13 +55,33 @@ class Verifier:
         if step >= self.n_seen:
             self._note(step, state, ys)
         elif (step + 1) % self.stride == 0:
-            at = ((step + 1) // self.stride - 1) * self.n_leaves
-            alone = self.n_leaves == 1 == len(state) and not ys and type(state[0]) is np.ndarray
-            if alone and short_digest(state[0]) == self.digests[at]:
+            if len(state) == 1 and not ys and self.gave_alone(step, state[0]):
                 return
+            at = ((step + 1) // self.stride - 1) * self.n_leaves
             self._compare(self.digests[at : at + self.n_leaves], step, [*state, *ys], len(state))
         elif step + 1 in self.expected:
             self._compare(self.expected.pop(step + 1), step, state, len(state))
+
+    def notes_alone(self, step: int, stop: int, leaf: Any) -> Callable[[Any], None] | None:
+        """What is told of the state after each of these steps, where it is one C-contiguous array of the dtype of
+        ``leaf``; None where :meth:`after` has to be told."""
+        first = self.compares and step == self.n_seen and self.stride == 1
+        if not first or len(self.digests) + stop - step > self.most or not is_memory(leaf.dtype):
+            return None
+        self.n_leaves, append = 1, self.digests.append
+
+        def note(leaf: Any) -> None:
+            append(hash_of_dense(leaf))
+            self.n_seen += 1
+
+        return note
+
+    def gave_alone(self, step: int, leaf: Any) -> bool:
+        """Whether a step that is run again gave this state, one array, of which that is soon known; where not, who
+        compares goes on with :meth:`after`."""
+        if type(leaf) is not np.ndarray or self.stride > 1 or self.n_leaves > 1 or step >= self.n_seen:
+            return False
+        return short_digest(leaf) == self.digests[step]
 
     def looks_seldom(self) -> None:
         """Take digests of a few states only, from now on: no step will be run again, unless others need the bytes that

@@ -13,7 +13,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.surroundings import OnValues
-from pullback.loop_steps.held_steps import StepTape
+from pullback.loop_steps.held_steps import StepTape, exits_of
 from pullback.loop_steps.replay_check import Verifier
 from pullback.loop_steps.stacked_outputs import Outputs
 from pullback.memory.in_force import Enclosed, next_level, recorded
@@ -128,11 +128,14 @@ class LoopSteps:
             return
         shape, dtype, array, last = state[0].shape, state[0].dtype, np.ndarray, stop - 1
         told = 0 if verifier.stride > 1 else min(verifier.n_seen, last) if verifier.compares else stop
+        notes = verifier.notes_alone(k, stop, state[0])
         for step in range(k, stop):
             new, y = call(step + lower, state[0], None)
             plain = y is None and type(new) is array and new.base is None and new.dtype is dtype and new.shape == shape
             if plain and new.flags.writeable and (getrefcount(new) <= HELD or new is state[0]):
-                if step >= told:
+                if notes is not None and new.flags.c_contiguous:
+                    notes(new)
+                elif step >= told:
                     verifier.after(step, [new], [])
                 state[0] = new
             else:
@@ -167,7 +170,7 @@ class LoopSteps:
     ) -> tuple[StepTape, list[Any]]:  # fmt: skip
         """What is held of a step that was run on ``tape``, which returned ``parts``, and the state after it."""
         self._require_known(tape, k)
-        step = StepTape(tape, *entered, _exits(parts[0], tape), _exits(parts[1], tape), xs=self.xs or ())
+        step = StepTape(tape, *entered, exits_of(parts[0], tape), exits_of(parts[1], tape), xs=self.xs or ())
         governor = tape.governor if self.within is not None else None
         if isinstance(governor, PlainCode):
             governor.end()
@@ -391,9 +394,3 @@ def returned_by(leaf: Any, tape: Tape) -> Any:
     """A leaf that a recorded step has returned, as it is to the tape of the step; a view derived."""
     result = present(leaf, tape) if is_foreign(leaf, tape) else leaf
     return resolve(result) if isinstance(result, Handle) else result
-
-
-def _exits(leaves: list[Any], tape: Tape) -> list[tuple[int, Any] | None]:
-    """Where leaves leave a step's tape, with the spec a cotangent must have there."""
-    ids = [active_id(leaf, tape) for leaf in leaves]
-    return [None if i is None else (i, spec_of(leaf._value)) for i, leaf in zip(ids, leaves, strict=True)]

@@ -3,6 +3,7 @@
 Bits are compared, never values: 0.0 and -0.0 differ, and so do NaNs of other payloads.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -36,6 +37,15 @@ def digest(value: Any) -> bytes:
     return _kind_of(value.shape, value.strides, value.dtype) + xxh3_128_digest(_bytes_of(dense))
 
 
+def is_memory(dtype: np.dtype[Any]) -> bool:
+    """Whether the bits of such an array are its memory."""
+    return dtype.char not in _OTHERS
+
+
+hash_of_dense: Callable[[Any], int] = xxh3_64_intdigest
+"""The function of which :func:`short_digest` gives the value for a C-contiguous array whose bits are its memory."""
+
+
 @lru_cache(maxsize=256)
 def _kind_of(shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> bytes:
     kind = dtype.str if dtype.names is None else str(dtype.descr)
@@ -47,7 +57,7 @@ def short_digest(value: Any) -> int:
     """64 bits of such a hash, for what is compared with one value that is known to have the same spec. Python's
     numbers are NumPy's."""
     if type(value) is np.ndarray and value.flags.c_contiguous and value.dtype.char not in _OTHERS:
-        return xxh3_64_intdigest(value)  # type: ignore[arg-type]  # an array is a buffer
+        return hash_of_dense(value)
     if isinstance(value, int | float | complex | np.generic):
         array = np.asarray(value)
         if array.dtype.char not in _OTHERS:  # an int of more than 64 bits is an object
