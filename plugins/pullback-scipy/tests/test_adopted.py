@@ -53,3 +53,21 @@ def test_an_adopted_program_has_its_gradient(name, tmp_path):
     path.write_text(PROGRAM, "utf-8")
     f = getattr(pb.adopt(str(path)), name)
     pb.testing.taylor_test(f, np.linspace(1.0, 2.0, 7))
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated")  # SciPy's, of its old names
+def test_old_names_of_submodules_mean_the_new_ones(tmp_path):
+    path = tmp_path / "written_for_old_scipy.py"
+    path.write_text(
+        "import numpy as np\n"
+        "import scipy.sparse as sp\n"
+        "import scipy.linalg.basic as basic\n"
+        "from scipy.sparse.linalg import dsolve\n"
+        "from scipy.ndimage.filters import gaussian_filter\n"
+        "def f(c):\n"
+        "    a = sp.diags([-c[1:-1], c[:-1] + c[1:], -c[1:-1]], [-1, 0, 1], format='csc')\n"
+        "    u = dsolve.spsolve(a, np.ones(len(c) - 1)) + basic.solve(a.toarray(), c[1:])\n"
+        "    return np.sum(gaussian_filter(u, 1.0) ** 2)\n",
+        "utf-8",
+    )
+    pb.testing.taylor_test(pb.adopt(path).f, np.linspace(1.0, 2.0, 7))

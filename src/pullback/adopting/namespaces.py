@@ -11,6 +11,7 @@ from importlib import import_module
 from operator import mul
 from types import ModuleType
 from typing import Any, Final
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -273,11 +274,29 @@ def library_namespace(name: str) -> Any:
         except ModuleNotFoundError:
             return None
 
-    names = {} if brought is None else _names_of(brought, plain)
+    names = _handed_down(name, plain) if brought is None else _names_of(brought, plain)
     made = Namespace(plain, names, inner)
     for part in [n for n, v in vars(made).items() if _is_part(v, f"{name}.{n}") and n[0] != "_"]:
         del made.__dict__[part]  # found anew when it is asked for
     return made
+
+
+def _handed_down(name: str, plain: Any) -> dict[str, Any]:
+    """What a submodule that no plugin brings has of the module above it, as the old names of SciPy's have
+    (``scipy.sparse.linalg.dsolve.spsolve``): the same of ours."""
+    above = name.rpartition(".")[0]
+    if not above:
+        return {}
+    ours = library_namespace(above)
+    original = vars(ours).get("_pullback_original", ours)
+    with catch_warnings():
+        simplefilter("ignore")  # old names say that they are old; whoever uses one is told
+        return {
+            known: given
+            for known, given in vars(ours).items()
+            if known[0] != "_" and type(given) is not ModuleType and given is not vars(original).get(known, given)
+            and getattr(plain, known, None) is vars(original).get(known)
+        }  # fmt: skip
 
 
 def _names_of(brought: Any, plain: Any) -> dict[str, Any]:
