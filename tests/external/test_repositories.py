@@ -1,8 +1,8 @@
 """Programs of other people's repositories, unmodified, through ``pb.adopt``, where ``PULLBACK_REPOSITORIES`` names a
 folder of checkouts (``python-sgp4`` for ``brandon-rhodes/python-sgp4``, ``openpiv-python`` for that of OpenPIV): the
 copy has the bits of the original, its gradient the rate of a Taylor test, and every policy the same bits. Tangents and
-second derivatives agree for the last of them. Where the original cannot be imported, for want of another library, it is
-skipped.
+second derivatives agree for those of two files. Where the original cannot be imported, for want of another library,
+it is skipped.
 """
 
 import importlib
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.external.further_kinds import FURTHER_KINDS
+from tests.external.latest_kinds import LATEST_KINDS
 from tests.external.other_kinds import OTHER_KINDS
 from tests.external.repositories import REPOSITORIES
 
@@ -28,7 +29,8 @@ pytestmark = [
 ]
 
 
-ALL = (*REPOSITORIES, *OTHER_KINDS, *FURTHER_KINDS)
+TWICE = (*FURTHER_KINDS, *LATEST_KINDS)
+ALL = (*REPOSITORIES, *OTHER_KINDS, *TWICE)
 
 
 @pytest.mark.parametrize("repository", ALL, ids=lambda one: f"{one.name} {one.what}")
@@ -51,7 +53,7 @@ def test_an_unmodified_program(repository, monkeypatch):
         assert pb.testing.taylor_test(copy, x, step=repository.step).rate >= 1.95
         gradient = pb.grad(copy)(x)
         assert all(np.array_equal(pb.grad(copy, policy=policy)(x), gradient) for policy in POLICIES)
-        if repository in FURTHER_KINDS:
+        if repository in TWICE:
             assert_second_order(copy, x, gradient, repository.step * 1e-2)
     finally:
         for name in set(sys.modules) - known:
