@@ -9,6 +9,7 @@ have met the operands of the first, and left what is read as it was. Then what i
 
 import sys
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from attrs import define, field
 
 from pullback.bodies.same_again import NotTheSameError, Reads, reads_of, uses_argument
 from pullback.bodies.told_operands import ITSELF, FollowedBody, Told
+from pullback.bodies.told_parts import tags_of
 from pullback.recording.copies import faithful_copy
 from pullback.words.sameness import same_content
 
@@ -23,8 +25,8 @@ FEWEST = 32
 """Steps, or actions of a schedule, from which it pays to prove something: the bytecode is read in each loop."""
 CHECKED = 64
 """Steps after which what the body reads is compared again."""
-ENTER, OTHERS = "enter", "others"
-"""What rows may be in the place of those of one array."""
+ENTER, ALL_ENTER, OTHERS = "enter", "all enter", "others"
+"""What rows may be in the place of those of one plain array: those of one that enters, or of several."""
 MOST = 2**53
 """The size from which a whole number may fail as an operand."""
 
@@ -33,21 +35,25 @@ def rows_of(xs: Sequence[Any], active: Sequence[bool], *, alone: bool) -> Any:
     """What is known of the rows of ``xs`` that steps get (:class:`Proof`), of which those that are ``active`` enter;
     ``alone`` says that there is one leaf, without a structure."""
     if all(active):
-        return ENTER
+        return ENTER if alone else ALL_ENTER
     return xs[0] if alone and type(xs[0]) is np.ndarray else OTHERS
 
 
 @define(eq=False)
 class Proof:
     """Whether the body of one loop does the same in each step, and what it reads. ``loop`` is the name of the loop
-    function, ``rows`` the array whose rows the steps of ``scan`` get; None where they get nothing, ``ENTER`` where rows
-    enter as the state does, ``OTHERS`` where they get anything else."""
+    function, ``rows`` the array whose rows the steps of ``scan`` get; None where they get nothing, ``ENTER`` or
+    ``ALL_ENTER`` where rows enter as the state does, ``OTHERS`` where they get anything else."""
 
     body: Any
     loop: str
     rows: Any = None
     why: str = field(default="", init=False)
     """Why it is not proved; empty where that has not been asked, or it is."""
+    counts: bool = field(default=False, init=False)
+    """Whether leaves of the state are no floats, but numbers that count, say: they are ``leaves``, in each step."""
+    leaves: list[Any] = field(factory=list, init=False)
+    """Those before the step that is asked of."""
     reads: Reads | None = field(default=None, init=False)
     values: list[Any] | None = field(default=None, init=False)
     """The captured values of the step before."""
@@ -78,19 +84,19 @@ class Proof:
         """Whether nothing speaks against it: who traces or profiles the program sees each step."""
         return not self.why and sys.gettrace() is None and sys.getprofile() is None
 
-    def follow(self, number: int, carry: Any, constants: Sequence[Any]) -> tuple[Any, Any] | None:
+    def follow(self, number: int, carry: Any, row: Any, constants: Sequence[Any]) -> tuple[Any, Any] | None:
         """What the body returns from a step, with its output, carried out instruction by instruction; ``constants`` are
         the plain operands that are met. None where that cannot be done: then nothing has been changed."""
-        args: list[Any] = [carry]
-        tags: list[Told | None] = [None]
-        if self.loop == "fori_loop":
-            args, tags = [number, carry], [ITSELF, None]
-        elif self.loop == "scan":
-            row = None if self.rows is None else self.rows[number]
-            args, tags = [carry, row], [None, None if row is None else self.rows.__getitem__]
         followed = FollowedBody(constants)
         try:
-            result = followed.call(self.body, args, tags)
+            args: list[Any] = [carry]
+            tags = [tags_of(carry, map(self._leaf, count())) if self.counts else None]
+            if self.loop == "fori_loop":
+                args, tags = [number, carry], [ITSELF, *tags]
+            elif self.loop == "scan":
+                told = None if self.rows is None or self.rows is ENTER else self.rows.__getitem__
+                args, tags = [carry, row[0] if row else None], [*tags, told]
+            result = followed.call(self.body, args, tags, ends=True)
             returned = result if self.loop == "scan" else (result, None)
             carry, y = returned
         except Exception as error:  # noqa: BLE001 - an error of its own comes again, at its own place
@@ -101,6 +107,9 @@ class Proof:
             arrays = [array for array, _ in (*self.reads.arrays, *self.reads.hashed)]  # type: ignore[union-attr]
             self.looked_up = [(x, x.shape, x.strides, x.dtype) for x in arrays if id(x) not in followed.read]
         return carry, y
+
+    def _leaf(self, place: int) -> Told:
+        return lambda _: self.leaves[place]
 
     def repeats(self, number: int, values: list[Any], constants: list[Any]) -> bool:
         """Whether the step that has just been run, with these captured values and plain operands, has done what the one
@@ -139,7 +148,9 @@ class Proof:
             except Exception:  # noqa: BLE001 - the body will say it at its own place
                 return None
             kind = type(value)
-            if kind is not type(made[place]) or (kind is int and not -MOST < value < MOST):
+            if kind is not type(before := made[place]) or (kind is int and not -MOST < value < MOST):
+                return None
+            if kind is np.ndarray and (value.shape != before.shape or value.dtype != before.dtype):
                 return None
             made[place] = faithful_copy(value) if kept and kind is np.ndarray else value
         return made
@@ -156,10 +167,12 @@ class Proof:
         except NotTheSameError as error:
             self.why = str(error)
             return
-        place = 0 if self.loop == "fori_loop" else 1 if self.loop == "scan" and self.rows is not ENTER else None
+        plain = self.loop == "scan" and self.rows is not ENTER and self.rows is not ALL_ENTER
+        place = 0 if self.loop == "fori_loop" else 1 if plain else None
         assert code is not None  # it is a function
-        self.told = None if place is not None and uses_argument(code, code.co_varnames[place]) else []
-        if self.told is None and self.rows is OTHERS:
+        uses = place is not None and uses_argument(code, code.co_varnames[place])
+        self.told = None if uses or self.counts else []
+        if self.told is None and (self.rows is OTHERS or self.rows is ALL_ENTER):
             self.why = "the rows that it gets are those of several arrays"
 
 

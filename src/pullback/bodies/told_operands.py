@@ -17,6 +17,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.same_again import NotTheSameError, instructions_of
+from pullback.bodies.told_parts import Parts, part, parts_of, told_ends
 from pullback.recording.handles import Handle
 
 Told = Callable[[int], Any]
@@ -63,15 +64,17 @@ class FollowedBody:
     """The ids of plain arrays of which more is asked than the part that the number tells; None where that cannot be
     said."""
 
-    def call(self, f: Any, args: Sequence[Any], tags: Sequence[Told | None]) -> Any:
-        """What a function returns, of which nothing but its operations' operands depends on the number. Raises
-        :class:`NotTheSameError` where that cannot be said."""
+    def call(self, f: Any, args: Sequence[Any], tags: Sequence[Any], *, ends: bool = False) -> Any:
+        """What a function returns, of which nothing but its operations' operands depends on the number; with ``ends``
+        what it returns may, too: operands behind the others. Raises :class:`NotTheSameError` where that cannot be
+        said."""
         if not FOLLOWS:
             raise NotTheSameError("the instructions of this version of Python are not followed")
         value, tag = _Frame(self, f, args, tags).run()
         self.reads((value,))
-        if tag is not None:
+        if tag is not None and not ends:
             raise NotTheSameError("what it returns depends on the number of the step alone")
+        self.told += told_ends(value, tag, len(self.constants))
         return value
 
     def reads(self, values: Sequence[Any]) -> None:
@@ -170,10 +173,12 @@ class _Frame:
         """The topmost values, the last pushed last, and their tags. ``reads`` says that something is asked of them."""
         found = self.stack[len(self.stack) - n :]
         del self.stack[len(self.stack) - n :]
-        values = [value for value, _ in found]
+        values, tags = [value for value, _ in found], [tag for _, tag in found]
         if reads:
             self.whole.reads(values)
-        return values, [tag for _, tag in found]
+            if any(isinstance(tag, Parts) for tag in tags):
+                raise NotTheSameError("a tuple with what depends on the number of the step is an operand")
+        return values, tags
 
     def apply(self, function: Callable[..., Any], n: int, *, reads: bool = True) -> None:
         """The topmost values are put in the place of what a function gives for them."""
@@ -188,8 +193,11 @@ class _Frame:
             self.push(function(*values), _of(function, values, tags))
 
     def subscript(self, _: Any) -> None:
-        (container, _), (_, told) = self.stack[-2:]
-        if told is not None and type(container) is not np.ndarray:
+        (container, parts), (key, told) = self.stack[-2:]
+        if isinstance(parts, Parts) and told is None:
+            self.stack[-2:] = [(container[key], part(parts, key))]
+            return
+        if isinstance(told, Parts) or (told is not None and type(container) is not np.ndarray):
             raise NotTheSameError("the number of the step chooses from what is no plain array")
         self.apply(operator.getitem, 2, reads=told is None)
 
@@ -232,7 +240,7 @@ class _Frame:
             raise NotTheSameError("the number of the step decides what is called")
         n = len(values) - len(names)
         keywords = dict(zip(names, values[n:], strict=True))
-        if type(function) is FunctionType and not function.__module__.startswith("numpy"):
+        if type(function) is FunctionType and not (function.__module__ or "").startswith("numpy"):
             if names or hasattr(function, "__wrapped__"):
                 raise NotTheSameError("a function within it is called by names, or stands for another one")
             self.push(*_Frame(self.whole, function, values, tags).run())
@@ -264,20 +272,22 @@ class _Frame:
         self._pack(lambda ends: slice(*ends), 2 if one.arg is None else one.arg)
 
     def _pack(self, made: Callable[[list[Any]], Any], n: int) -> None:
-        values, tags = self.pop(n)
-        if any(tags):
-            raise NotTheSameError("what depends on the number of the step is put in a tuple, a list or a slice")
-        self.push(made(values))
+        values, tags = self.pop(n, reads=False)
+        self.whole.reads(values)
+        if any(tags) and made is not tuple:
+            raise NotTheSameError("what depends on the number of the step is put in a list or a slice")
+        self.push(made(values), parts_of(tags))  # type: ignore[arg-type]  # of a tuple
 
     def unpack(self, one: Any) -> None:
         value, tag = self.stack.pop()
-        if tag is not None:
+        if tag is not None and not isinstance(tag, Parts):
             raise NotTheSameError("what depends on the number of the step is unpacked")
         self.whole.reads(() if type(value) is tuple else (value,))
         parts = tuple(value)
         if len(parts) != one.arg:
             raise NotTheSameError("another number of values is unpacked")
-        self.stack += [(part, None) for part in reversed(parts)]
+        tags = (None,) * len(parts) if tag is None else tag.each
+        self.stack += reversed(list(zip(parts, tags, strict=True)))
 
     def load_global(self, one: Any) -> None:
         if one.arg & 1:

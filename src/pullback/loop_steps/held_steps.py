@@ -181,6 +181,10 @@ class StepKind:
         entering = state if self.active is None else list(compress(state, self.active))
         return [*entering, *rows] if rows else entering
 
+    def standing(self, state: Sequence[Any]) -> list[Any]:
+        """The leaves of a state that do not enter them."""
+        return [] if self.active is None else [x for x, enters in zip(state, self.active, strict=True) if not enters]
+
     def packed(self, cts: Sequence[Any]) -> Sequence[Any]:
         """The cotangents of those leaves that have one."""
         return cts if self.seeded is None else list(compress(cts, self.seeded))

@@ -108,13 +108,11 @@ class ProvedPass:
                     if not reads.hold():
                         break
                 if code == AT_ONCE:
+                    proof.leaves = self.kind.standing(state)
                     constants = proof.constants(step + lower)
                     if constants is None or (heard and booking is None):
                         break
-                    if self.kind.stage.lacks_both:
-                        self._add_both(step, state, constants)
-                    if booking is not None:
-                        ledger.held_once(booking.items(state, self.proved.values, constants))
+                    self._begin(step, state, constants)
                     if left and _leaves(numbers, at + 3, n):
                         seeds = self._reversed(*self.leaf, step, state, constants, seeds)[-2:]
                     else:
@@ -186,11 +184,15 @@ class ProvedPass:
         returned, *seeds = self._reversed(*self.both, step, state, constants, seeds)
         return self._reached(step, state, returned, compares=verifier.compares), seeds
 
-    def _add_both(self, step: int, state: Sequence[Any], constants: list[Any]) -> None:
-        from pullback.loop_steps.fewer_seeds import add_both  # noqa: PLC0415 - for steps that lack some
+    def _begin(self, step: int, state: Sequence[Any], constants: list[Any]) -> None:
+        """A step will be recorded and reversed at once."""
+        if self.kind.stage.lacks_both:
+            from pullback.loop_steps.fewer_seeds import add_both  # noqa: PLC0415 - for steps that lack some
 
-        add_both(self.kind, step, state, self.proved.values, constants)
-        self._take_both()
+            add_both(self.kind, step, state, self.proved.values, constants)
+            self._take_both()
+        if self.booking is not None:
+            self.chain.store.ledger.held_once(self.booking.items(state, self.proved.values, constants))
 
     def _reversed(
         self, function: Any, places: Any, step: int, state: Sequence[Any], constants: list[Any], seeds: Any
@@ -254,6 +256,7 @@ class ProvedPass:
         steps, proof, kind = self.chain.steps, self.proved.proof, self.kind
         each, seldom = verifier.compares and verifier.stride > 1, verifier.compares and verifier.stride == 1
         for k in range(start, stop):
+            proof.leaves = kind.standing(state)
             constants = proof.constants(k + steps.lower)
             if constants is None:
                 chain.store.ledger.n_forward += k - start

@@ -48,7 +48,7 @@ class Proved:
 
     def enters(self, leaves: Sequence[Any]) -> bool:
         """Whether a state is of the kind that enters these steps."""
-        return all(map(enters_as, self.going.results, leaves))
+        return all(map(enters_as, self.going.kinds, leaves))
 
 
 def telling() -> Any:
@@ -74,7 +74,7 @@ def recorded_on(
     fixed, n, ys = None if own else proof.fixed, kind.n_leaves, tuple[Any, ...]()
     whole = steps.outputs.n
     alone = whole is None or 2 * (stop - k) > whole  # else other steps will be recorded in the place of these
-    writes, rows = len(stage.known.ends) > n, bool(proved.going.rows)
+    writes, rows, counts = len(stage.known.ends) > n, bool(proved.going.rows), kind.active is not None
     try:
         while k < stop and (k == first or reads.hold(looked_up)):  # type: ignore[union-attr]  # of what holds
             if more is None and not left:
@@ -84,10 +84,11 @@ def recorded_on(
             left -= min(left, end - k)
             with told:
                 for step in range(k, end):
+                    proof.leaves = kind.standing(state) if counts else []
                     constants = proof.constants(step + lower, kept=True, own=own) if fixed is None else fixed
                     if constants is None:
                         return step, list(state)
-                    entered = [*state, *steps.entered(step)[1]] if rows else state
+                    entered = kind.inputs(state, steps.entered(step)[1] if rows else ())
                     returned, slots = function(entered, values, constants, buffers, fresh)
                     entered = []
                     if writes:

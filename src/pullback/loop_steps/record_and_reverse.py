@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from pullback.loop_steps.called_bodies import gives_back, returned_on
 from pullback.loop_steps.held_steps import Booking, StepKind, booking_of
 from pullback.loop_steps.proved_pass import ProvedPass, apart, both_of
 from pullback.loop_steps.proved_steps import Proved, telling
 from pullback.loop_steps.rows import rows_of
 from pullback.loop_steps.staged_steps import StagedSteps, carrying
-from pullback.loop_steps.straight_steps import Going, followed, gives_back
+from pullback.loop_steps.straight_steps import Going
 from pullback.memory.handles_or_arrays import HandlesOrArrays
 from pullback.recording.copies import separate
 from pullback.recording.handles import twin_of
@@ -81,7 +82,7 @@ class RecordAndReverse:
         staged, kind = self.staged, self.kind
         assert staged.run is not None  # record_and_reverse_of has asked
         self.pair, self.going = staged.run, staged.going
-        specs = [(result.spec, result.strides) for result in self.going.results]
+        specs = [(result.spec, result.strides) for result in self.going.kinds]
         self.enters = [
             (None,) * 4 if spec is None or strides is None else (np.ndarray, spec.shape, spec.dtype, strides)
             for spec, strides in specs
@@ -94,7 +95,7 @@ class RecordAndReverse:
         self.told, self.carried = telling(), carrying(kind.stage)
         steps, run, self.known = staged.steps, self.pair[0], kind.stage.known
         self.last = len(self.known.operations) - 1
-        self.starting, self.ending = run.pool.starting, run.pool.ending
+        self.starting, self.ending = run.pool.starting, run.pool.returning
         self.rows = rows_of(self.one, kind)
         self.block = HandlesOrArrays(run.tape.enclosing, run.tape, steps.on_values())
 
@@ -113,21 +114,18 @@ class RecordAndReverse:
         staged.run, whole, parts = None, False, None
         try:
             block.on_handles()
-            n = self.kind.n_leaves
-            row, values = steps.entered(k, self.starting[n:])
-            run.inputs = self.kind.inputs(state, values)
-            enters = steps.carry_of(self.starting[:n])
-            carry, y = followed(staged.proof, run, k + steps.lower, enters) or steps.call(k + steps.lower, enters, row)
-            enters = row = None
+            carry, y = returned_on(self.starting, steps, run, staged.proof, k, state, self.kind.active)
+            plain = gives_back(steps, carry, y, self.ending)
             if (
-                run.at != self.last
+                plain is None
+                or run.at != self.last
                 or run.following is not self.known
-                or not gives_back(steps, carry, self.ending)
-                or not steps.gives(y, self.ending[n:])
                 or run.captured != self.kind.captured
             ):
                 parts = staged.returned(run, *steps.leaves_of(k + steps.lower, carry, y))
-            carry = y = None
+            else:
+                run.constants += plain
+            carry = y = plain = None
             if parts is None:
                 run.at += 1
                 after, staged.run, whole = self._computed(k, state, keeps=keeps), self.pair, True
@@ -216,7 +214,7 @@ class RecordAndReverse:
             return False
         if state is self.staged.state:
             return True
-        for leaf, (kind, shape, dtype, strides), result in zip(state, self.enters, self.going.results, strict=True):
+        for leaf, (kind, shape, dtype, strides), result in zip(state, self.enters, self.going.kinds, strict=True):
             if type(leaf) is kind and leaf.shape == shape and leaf.dtype is dtype and leaf.strides == strides:
                 continue
             if not enters_as(result, leaf):
@@ -283,7 +281,7 @@ def record_and_reverse_of(
     stage, run = kind.stage, staged.run[0]
     if not stage.repeats or stage.masks != masks or (booking is None and steps.ledger.heard):
         return None
-    if run.pool is None or run.pool.ending is None or run.following is not stage.known:
+    if run.pool is None or not run.pool.is_bound or run.following is not stage.known:
         return None
     sums = one.sums.totals(kind.ids)
     if sums is None or rows_of(one, kind) is None:

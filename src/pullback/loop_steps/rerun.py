@@ -220,13 +220,6 @@ class LoopSteps:
         found = y is None and type(carry) is np.ndarray and self.definition is LEAF and self.y_definition is NOTHING
         return ([carry], []) if found else None
 
-    def gives(self, y: Any, outputs: tuple[Any, ...]) -> bool:
-        """Whether what a step has returned as its output is these very handles, in the structure of the first."""
-        if y is None or not outputs or self.y_definition is LEAF:
-            return y is (outputs[0] if outputs else None)
-        ys, definition = flatten(y)
-        return definition == self.y_definition and list(map(id, ys)) == list(map(id, outputs))
-
     def leaves_of(self, k: int, carry: Any, y: Any) -> tuple[list[Any], list[Any]]:
         """The leaves of what it has returned from step ``k``. Raises :class:`StructureError` where a structure
         changes."""

@@ -19,7 +19,7 @@ from pullback.recording.crossing import present
 from pullback.recording.handles import Handle
 from pullback.recording.tape import CAPTURED, DEFERRED, Tape
 from pullback.recording.traps import TRAPPED
-from pullback.shadow.operations import entering, enters_as
+from pullback.shadow.operations import entering, enters_as, standing
 from pullback.shadow.quick_operators import KnownStep
 from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins
@@ -238,6 +238,7 @@ class StagedSteps:
         may have been run since, but where a proof stands."""
         if self.proof is not None and (self.proved is None or not self.proved.stands()):
             self.proof.begins()
+            self.proof.counts = None in self.entered[1]
             if before is not None:
                 self.proof.repeats(0, *before)  # which step it was is not asked of the first
         return self.proof
@@ -271,8 +272,9 @@ class StagedSteps:
             around = self.steps.enclosing
             returned = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in (*new, *ys)]
             captured = list(zip(run.captured, run.values, strict=True))
+            kinds = [result or standing(leaf) for result, leaf in zip(results, state, strict=True)]
             recorded = RecordedStep(
-                tape, run.operations, run.ranges, run.inputs, captured, run.constants, results,
+                tape, run.operations, run.ranges, run.inputs, captured, run.constants, kinds,
                 (entered, x_entered if any(self.steps.x_active) else []),
                 [*step.left, *step.ys], returned, values, masks or (around is not None and around.masks),
                 run.read, run.logged, masks_itself=masks, advances=not self.shelf.held,

@@ -6,7 +6,7 @@ could change. A step that does anything else is finished as a single one, and en
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from threading import get_ident
@@ -15,20 +15,21 @@ from typing import Any
 import numpy as np
 from attrs import define
 
-from pullback.bodies.proofs import FEWEST, Proof
+from pullback.bodies.proofs import FEWEST
+from pullback.loop_steps.called_bodies import gives_back, returned_on
 from pullback.loop_steps.held_steps import StagedStep
 from pullback.loop_steps.proved_steps import Proved, recorded_on, telling
+from pullback.loop_steps.rerun import writable
 from pullback.loop_steps.rows import rows_of
 from pullback.loop_steps.staged_steps import StagedSteps, carrying
 from pullback.memory.store import Store
 from pullback.recording.tape import NOTHING_KEPT
 from pullback.recording.traps import TRAPPED
 from pullback.scheduling.actions import MEMORY
-from pullback.shadow.operations import Result, enters_as
+from pullback.shadow.operations import Result, enters_as, standing
 from pullback.shadow.quick_operators import KnownStep
 from pullback.staging.generated import say_line, usable, warn
 from pullback.staging.stages import slot_items
-from pullback.words.structures import LEAF, flatten, flattened
 from pullback.words.undocumented import error_state, quiet, under_error_state
 
 _QUIET: Any = nullcontext()
@@ -44,12 +45,19 @@ class Going:
     run: Any
     known: list[KnownStep]
     """The list of operations that they do, before the others."""
-    results: list[Result]
-    """What kinds of leaves enter."""
+    results: list[Result | None]
+    """What kinds of leaves enter; None for those without derivative."""
+    kinds: list[Result]
+    """What kinds of leaves the state has."""
     rows: list[Result]
     """What kinds of rows do."""
     errors: Any
     """NumPy's error state."""
+
+    @property
+    def active(self) -> list[bool] | None:
+        """Which leaves enter; None for all of them."""
+        return [result is not None for result in self.results] if None in self.results else None
 
     def holds(self, staged: StagedSteps, state: list[Any]) -> bool:
         """Whether it still does, for steps from ``state`` on."""
@@ -65,7 +73,7 @@ class Going:
             return False
         if state is staged.state:
             return True
-        for result, leaf in zip(self.results, state, strict=True):  # noqa: SIM110 - every step comes here
+        for result, leaf in zip(self.kinds, state, strict=True):  # noqa: SIM110 - every step comes here
             if not enters_as(result, leaf):
                 return False
         return True
@@ -80,11 +88,12 @@ def _going(staged: StagedSteps, k: int, state: list[Any]) -> Going | None:
     variants, results, x_results = staged.entered
     run = staged.run[0]
     known = run.following
-    if known is None or known.stops or None in results:
+    kinds: list[Any] = [result or standing(leaf) for result, leaf in zip(results, state, strict=True)]
+    if known is None or known.stops or None in kinds:
         return None
     others = [stage.known for stage in variants.stages if stage.known is not known]
     rows = [result for result in x_results if result is not None]
-    return Going(staged.entered, run, [known, *others], results, rows, error_state())
+    return Going(staged.entered, run, [known, *others], results, kinds, rows, error_state())
 
 
 def straight(
@@ -160,23 +169,21 @@ def _while_alike(
     captured values and the plain operands of the last step, where that was the one before."""
     steps, pool = staged.steps, run.pool
     stage, work = staged.work_of(run.following)
-    ending, last, generated = pool.ending, len(run.following.operations) - 1, usable(stage.record)
+    ending, last, generated = pool.returning, len(run.following.operations) - 1, usable(stage.record)
     told, function, places = under_error_state(warn), generated.function, work.of(stage.record)
-    call, lower, compares, n = steps.call, steps.lower, steps.verifier.compares, len(state)
-    if ending is None or not stage.repeats:
-        row, values = steps.entered(k, pool.entering[n:])
-        return k, state, steps.called(k + lower, run.entered([*state, *values], run.entering)[:n], row)
+    lower, compares, n, active = steps.lower, steps.verifier.compares, len(state), staged.going.active
+    if not pool.is_bound or not stage.repeats:
+        row, values = steps.entered(k, pool.entering[n if active is None else sum(active) :])
+        return k, state, steps.called(k + lower, run.entered([*writable(state), *values], run.entering)[:n], row)
     proof = staged.proving(before) if _pays(staged, stop - k) else None
     starting, kind, carried = pool.starting, None, carrying(stage)  # one more who holds a handle would be seen
     while True:
-        row, values = steps.entered(k, starting[n:])
-        run.inputs = [*state, *values] if values else state
-        enters = steps.carry_of(starting[:n])
-        carry, y = followed(proof, run, k + lower, enters) or call(k + lower, enters, row)
-        same = gives_back(steps, carry, ending) and run.following is stage.known
-        if not same or run.at != last or not steps.gives(y, ending[n:]):
+        carry, y = returned_on(starting, steps, run, proof, k, state, active)
+        plain = gives_back(steps, carry, y, ending)
+        if plain is None or run.following is not stage.known or run.at != last:
             return k, state, (carry, y)
-        carry = y = row = enters = None
+        run.constants += plain
+        carry = y = plain = None
         run.at += 1
         if kind is None or run.captured != kind.captured:
             staged.require_captures(run.captured, k)
@@ -192,7 +199,7 @@ def _while_alike(
         if compares:
             steps.verifier.after(k, after, list(ys))
         state.clear()  # of what nobody else has, nothing stays
-        run.inputs = values = []
+        run.inputs = []
         staged.state = state = after
         take(StagedStep(kind, slots, k, slot_items(stage.booked, slots) if steps.ledger.heard else ()))
         k += 1
@@ -204,19 +211,6 @@ def _while_alike(
             staged.state = state
         if k == stop or (more is not None and not more(k, state)) or not _begins_again(run, state):
             return k, state, None
-
-
-def followed(proof: Proof | None, run: Any, number: int, carry: Any) -> tuple[Any, Any] | None:
-    """What the body returns from a step that is followed; None where it has to be called, which begins with nothing
-    done."""
-    if proof is None or not proof.follows:
-        return None
-    found = proof.follow(number, carry, run.constants)
-    if found is None:
-        run.pool.serves_again(run.written)
-        run.stands, run.outer, run.at, run.tape.kept = {}, [], 0, NOTHING_KEPT
-        run.captured, run.values, run.constants = [], [], []
-    return found
 
 
 def _pays(staged: StagedSteps, n_steps: int) -> bool:
@@ -342,17 +336,4 @@ def _begins_again(run: Any, inputs: list[Any]) -> bool:
         return False
     run.at, run.tape.kept, run.inputs = 0, NOTHING_KEPT, inputs
     run.captured, run.values, run.constants = [], [], []
-    return True
-
-
-def gives_back(steps: Any, carry: Any, ending: Sequence[Any]) -> bool:
-    """Whether a step has returned the first of these very handles, in the structure of the carry."""
-    if steps.definition is LEAF:
-        return carry is ending[0]
-    leaves, definition = flattened(carry, steps.definition) if steps.flat else flatten(carry)
-    if definition is not steps.definition and definition != steps.definition:
-        return False
-    for leaf, end in zip(leaves, ending, strict=False):  # noqa: SIM110 - every step comes here, and this is sooner
-        if leaf is not end:
-            return False
     return True

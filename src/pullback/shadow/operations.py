@@ -61,7 +61,14 @@ def entering(leaf: Any) -> Result:
     return result_of(leaf, "weak" if type(leaf) in (float, complex) else "tracer")
 
 
-_NUMBERS = frozenset((float, complex, np.float32, np.float64, np.complex64, np.complex128))
+def standing(leaf: Any) -> Result | None:
+    """The result that stands for a leaf without derivative, as numbers that count are; None for one that is no number
+    and no array of numbers."""
+    whole = isinstance(leaf, int | np.integer | np.bool_ | np.ndarray) and not carries_derivative(leaf)
+    return result_of(leaf, "plain") if whole and getattr(leaf, "dtype", np.dtype(int)).kind in "iub" else None
+
+
+_NUMBERS = frozenset((int, bool, float, complex, np.float32, np.float64, np.complex64, np.complex128))
 
 
 def enters_as(result: Result | None, leaf: Any) -> bool:
@@ -78,7 +85,7 @@ def enters_as(result: Result | None, leaf: Any) -> bool:
             and leaf.dtype == spec.dtype
             and leaf.strides == result.strides
         )
-    return type(leaf) in _NUMBERS or result == entering(leaf)
+    return type(leaf) in _NUMBERS or result == result_of(leaf, result.kind)
 
 
 @frozen(slots=False)

@@ -197,6 +197,8 @@ class Pool:
     """The handles of what enters, then."""
     ending: tuple[Any, ...] | None = field(default=None, init=False)
     """The handles that the step returns; None where it returns anything else, and before the pool serves again."""
+    returning: tuple[Any, ...] = field(default=(), init=False)
+    """What it returns, then: handles, and constants for plain values."""
     repeats: dict[int, Any] = field(factory=dict, init=False)
     """A call that gives what the operations from a place on give (``ShadowRun.repeated``), by place."""
     is_bound: bool = field(default=False, init=False)
@@ -222,8 +224,8 @@ class Pool:
                 continue
             by_number.update(zip(op.makes, made if op.several else (made,), strict=False))
             self.bound[at] = bound_operation(self.known.quick[at], by_number, made)
-        ends = tuple(by_number.get(end) if type(end) is int else None for end in self.known.ends)
-        self.ending = None if any(end is None for end in ends) else ends
+        self.returning = tuple(by_number[end] if type(end) is int else end for end in self.known.ends)
+        self.ending = self.returning if all(type(end) is int for end in self.known.ends) else None
         self.starting, self.is_bound = tuple(self.entering), True
 
     def _make(self, by_number: dict[int, Any]) -> None:

@@ -11,7 +11,7 @@ from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.copies import own_leaf
 from pullback.recording.tape import Tape
 from pullback.shadow.collective_pulls import ComparedPull, draw, is_taken_part_in, tried
-from pullback.shadow.operations import Operation, Result, entering
+from pullback.shadow.operations import Operation, Result, enters_as
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.workspaces import Workspace
 from pullback.statements.symbols import Program, Symbol
@@ -31,7 +31,7 @@ class RecordedStep:
     captured: list[tuple[int, Any]]
     constants: list[Any]
     kinds: list[Result | None]
-    """The kinds of the leaves of the state; None for one without derivative."""
+    """The kinds of the leaves of the state; None for one that may be of any."""
     places: tuple[list[int | None], list[int | None]]
     """Records of the leaves that enter, and of those of ``xs``."""
     left: list[tuple[int, Any] | None]
@@ -72,7 +72,7 @@ class RecordedStep:
 
     def enters_again(self, leaves: list[Any]) -> bool:
         """Whether leaves are of the kinds that have entered the step."""
-        return all(kind is None or entering(x) == kind for kind, x in zip(self.kinds, leaves, strict=False))
+        return all(kind is None or enters_as(kind, x) for kind, x in zip(self.kinds, leaves, strict=False))
 
 
 def gives_seeds(stage: Any, cts: Sequence[Any]) -> bool:
