@@ -17,7 +17,7 @@ from pullback.memory.in_force import nothing_in_force, recording_alone, staging_
 from pullback.recording.tape import SMALL, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS
-from pullback.staged_functions.known_functions import CARRIED, calls_staged, staged_of
+from pullback.staged_functions.known_functions import CARRIED, behind, calls_staged, staged_of
 from pullback.tracing.running import Traced
 
 FEW = 32
@@ -26,6 +26,8 @@ MANY = 1024
 """Records up to which it is staged after some calls more."""
 LATER = 256
 """These calls: making a stage takes as long as some 300 gradients that are recorded, and saves half of each."""
+LARGE = 1 << 16
+"""Bytes of an argument from which it pays to ask whether the function may write to it."""
 MOST_WITHIN = 1 << 16
 """Bytes of an argument up to which a gradient of gradients is a stage where nobody has asked for one."""
 MOST_NBYTES = 1 << 18
@@ -70,6 +72,8 @@ class Hot:
     """The shortcuts of its own derivatives, and for a function that no decorator staged, of the gradient."""
     first: list[Any] = field(factory=list, init=False)
     """The caller that the gradient asks first, once there is one."""
+    unwritten: Any = field(default=None, init=False)
+    """What is known of the function where its arguments are large (``bodies.unwritten_arguments``)."""
     calls_staged: str | None = field(default=None, init=False)
     """What the function names, as :func:`calls_staged` has it; None before that is asked."""
 
@@ -102,6 +106,18 @@ class Hot:
         if at_once is None or type(at_once[0]) is Traced:
             return None, at_once, called
         return (self.told(at_once),), None, called
+
+    def writes_nothing(self, args: tuple[Any, ...], where: Sequence[int]) -> bool:
+        """Whether a call, where nothing is in force, is proved to leave the arguments at ``where`` as they are."""
+        if not nothing_in_force():
+            return False
+        if self.unwritten is None:
+            # Imported here as below.
+            from pullback.bodies.unwritten_arguments import UnwrittenArguments  # noqa: PLC0415 - as above
+
+            self.unwritten = UnwrittenArguments(self.f, behind)
+        found: bool = self.unwritten.are(args, where)
+        return found
 
     def told(self, both: tuple[Any, Any]) -> Any:
         """Value and cotangents, in the form that was asked for."""

@@ -103,6 +103,8 @@ class Purpose(NamedTuple):
     """Whether it may be reversed more than once."""
     joins: bool = False
     """Whether a sweep alone looks at the records, so that a loop of adopted code may be one."""
+    unwritten: bool = False
+    """Whether the function is proved to write to none of the arguments, so that none is compared afterwards."""
 
 
 def run_traced(
@@ -128,7 +130,9 @@ def run_traced(
     places, definitions, traced_args = [], [], list(args)
     for number in argnums:
         leaves, definition = flatten(args[number])
-        handles, where = _open_leaves(tape, leaves, f"argument {number}", args[number], inputs)
+        handles, where = _open_leaves(
+            tape, leaves, f"argument {number}", args[number], inputs, unwritten=purpose.unwritten
+        )
         if leaves and not purpose.allow_int and all(place is None for place in where):
             raise NotDifferentiableError(_integer_argument(number, leaves[0], f))
         places.append(where)
@@ -244,7 +248,7 @@ def _innermost(error: Exception) -> Any:
 
 
 def _open_leaves(
-    tape: Tape, leaves: list[Any], label: str, argument: Any, inputs: list[Input]
+    tape: Tape, leaves: list[Any], label: str, argument: Any, inputs: list[Input], *, unwritten: bool
 ) -> tuple[list[Any], list[int | None]]:
     """Handles for the leaves that carry derivatives, the others as they are, and each leaf's input number."""
     handles: list[Any] = []
@@ -261,7 +265,7 @@ def _open_leaves(
             continue
         if len(leaves) > 1 and labels is None:
             labels = [label + path for path in paths(argument)]
-        before = digest(leaf) if isinstance(leaf, np.ndarray) else None
+        before = digest(leaf) if isinstance(leaf, np.ndarray) and not unwritten else None
         name = labels[k] if labels else label
         try:
             handle = open_input(tape, leaf)

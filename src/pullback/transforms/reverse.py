@@ -15,7 +15,7 @@ from pullback.policies.base import PolicyOrAuto
 from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.traps import TRAPPED
-from pullback.staged_functions.hot_gradients import SELDOM, Hot
+from pullback.staged_functions.hot_gradients import LARGE, SELDOM, Hot
 from pullback.staged_functions.known_functions import CARRIED
 from pullback.tracing.running import Called, Purpose, Traced, lowered, run_traced
 from pullback.transforms.argnums import Chosen, chosen
@@ -31,6 +31,7 @@ from pullback.words.structures import flatten, map_leaves, unflatten
 ONE, FLOATS = np.float64(1), frozenset((np.float64, float))
 NOTHING: Any = nullcontext()
 PULLED, SWEPT = Purpose(allow_int=True, repeatable=True, joins=True), Purpose(joins=True)
+UNWRITTEN = SWEPT._replace(unwritten=True)
 
 
 class GradientSettings(NamedTuple):
@@ -192,7 +193,9 @@ def _gradient_of(
             given, at_once, called = hot.gradient(args, where)
             if given is not None:
                 return given[0]
-        traced, ledger = at_once or traced_under((called, args, kwargs), where, policy, purpose, progress)
+        large = plainly and not kwargs and any(type(arg) is np.ndarray and arg.nbytes >= LARGE for arg in args)
+        aim = UNWRITTEN if large and called is f and hot.writes_nothing(args, where) else purpose
+        traced, ledger = at_once or traced_under((called, args, kwargs), where, policy, aim, progress)
         with traced.agrees():
             try:
                 out, aux = split_aux(traced.out, has_aux=has_aux)
