@@ -154,8 +154,7 @@ class LoopCall:
 
     def _goes_on(self, k: int, leaves: list[Any]) -> bool:
         assert self.condition is not None  # asked of a while_loop only
-        found = self.condition(k, unflatten(self.definition, leaves))
-        if found is None:
+        if (found := self.condition(k, unflatten(self.definition, leaves))) is None:
             raise StructureError("while_loop: the condition returned None; is its return missing?")
         return bool(found)
 
@@ -212,14 +211,16 @@ class LoopCall:
             if isinstance(leaf, Handle):
                 freeze(leaf)  # steps hold what enters by reference: whoever writes to it from now on copies
         start = list(state) if tape.repeatable else []
-        condition = None if self.condition is None else self._goes_on
-        chain = LoopChain(
-            Store(steps.ledger, policy), steps, steps.verifier, self.randomness, state, start,
-            condition,
-        )  # fmt: skip
+        parts = Store(steps.ledger, policy), steps, steps.verifier, self.randomness, state, start
+        chain = LoopChain(*parts) if self.condition is None else self._while_chain(*parts)
         record = LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering, self.surroundings)
         record.own, record.reached, record.kept, record.looks = own, self.reached, self.kept, self.looks
         return record
+
+    def _while_chain(self, *parts: Any) -> LoopChain:
+        from pullback.loops.while_chain import WhileChain  # noqa: PLC0415 - for those who write a while_loop
+
+        return WhileChain.asking(self._goes_on, *parts)
 
     def _may_run_again(self, tape: Tape) -> bool:
         policy = policy_in_force(self.policy)

@@ -41,9 +41,7 @@ class LoopChain(Storing):
     state: list[Any]
     start: list[Any] = field(factory=list)
     """The initial state, where it is kept for another reverse pass; it then is the snapshot of step 0 too."""
-    condition: Callable[[int, list[Any]], bool] | None = None
-    asked: tuple[int, bool] = (-1, True)
-    """The step that the condition was last asked of, and what it has said."""
+    condition: Any = None
     start_random: tuple[Any, ...] = field(init=False)
     """The random states before step 0."""
     owned: bool = field(default=False, init=False)
@@ -70,13 +68,9 @@ class LoopChain(Storing):
         self.start_random = self.randomness.save()
         self.verifier.drawn_beside = partial(self.randomness.drawn_beside, self.start_random[0])
 
-    def goes_on(self, k: int, state: list[Any] | None = None) -> bool:
-        """Whether the condition of a loop of unknown length holds for the state before step ``k``, the live one unless
-        another is given. It is asked once of each, since it may draw or count."""
-        if k != self.asked[0] and self.condition is not None:
-            with Enclosed(self.steps.enclosing, PAUSED):
-                self.asked = k, self.condition(k, self.state if state is None else state)
-        return self.asked[1]  # of a loop of known length always that it does
+    def goes_on(self, k: int, state: list[Any] | None = None) -> bool:  # noqa: ARG002 - a while_loop asks
+        """A loop of known length does."""
+        return True
 
     # Whole passes.
     def probe_first(self) -> tuple[StepTape, list[Any]]:
@@ -88,13 +82,13 @@ class LoopChain(Storing):
         """Step 0 will be run again where the schedule comes to it."""
         if self.probe is not None:
             self.probe[0].release()
-            self.probe, self.asked = None, (-1, True)
+            self.probe = None
             self.randomness.restore(self.start_random)
 
     def rewind(self) -> None:
         """Begin again, at the initial state and the random states of that moment."""
         self.release()
-        self.state, self.owned, self.asked = list(self.start), False, (-1, True)
+        self.state, self.owned = list(self.start), False
         self.randomness.restore(self.start_random)
 
     def go_forward(self, schedule: Any, machine: Machine) -> None:
@@ -171,7 +165,7 @@ class LoopChain(Storing):
             return
         entries, at, n = self.store.entries, 0, len(numbers)
         rests = self.steps.staging is not None and pays(numbers)
-        snapshot = partial(Snapshot, random=self._random_now(), items=[])  # a proved body draws no numbers
+        snapshot = partial(Snapshot, random=self.random_before(-1), items=[])  # a proved body draws no numbers
         try:
             while at < n:
                 code, step, stop = numbers[at : at + 3]
@@ -224,12 +218,12 @@ class LoopChain(Storing):
         steps, first, self.store.ledger.step = self.steps, start, stop - 1
         watched = steps.enclosing is not None and TRAPPED.get()
         while first < stop and (watched or self.probe is not None):
-            self._look_back(first)
+            self.begins_step(first)
             self.on_tracers(first).release()
             first += 1
         staging = steps.staging
         while first < stop and staging is not None and staging.advances(first):
-            self._look_back(first)
+            self.begins_step(first)
             step, self.state = staging.recorded(first, separate(writable(self.state)), keeps=False)
             if step is not None:
                 step.release()
@@ -242,7 +236,7 @@ class LoopChain(Storing):
                 self.plainly = Enclosed(steps.enclosing, PAUSED), steps.on_values()
             with self.plainly[0], self.plainly[1]:
                 while first < stop:
-                    self._look_back(first)
+                    self.begins_step(first)
                     self.state = list(self.state) if self.owned else [twin_of(leaf) for leaf in self.state]
                     reached = first + 1 if self.looks_back else stop
                     steps.advance(first, reached, self.state)
@@ -256,12 +250,13 @@ class LoopChain(Storing):
             k = self.advance(k, k + 1)
         return k
 
-    def _look_back(self, k: int) -> None:
+    def begins_step(self, k: int) -> None:
+        """Step ``k`` is about to run on plain arrays."""
         if self.looks_back:
-            self.lookback, self.owned = (k, self.state, self._random_now()), False
+            self.lookback, self.owned = (k, self.state, self.random_before(k)), False
 
-    def _random_now(self) -> tuple[Any, ...]:
-        """The random states before the step that runs next; the first has run as the probe already."""
+    def random_before(self, k: int) -> tuple[Any, ...]:  # noqa: ARG002 - a while_loop has asked its condition of it
+        """The random states before step ``k``, which runs next; the first has run as the probe already."""
         return self.randomness.save() if self.probe is None else self.start_random
 
     def on_tracers(self, k: int) -> StepTape:
@@ -277,13 +272,17 @@ class LoopChain(Storing):
 
     def record(self, step: int) -> None:
         """Run a step on tracers and keep its tape in WORK."""
+        self.take_lookback(step)
+        self.verifier.starts(step, self.state)
+        self.work = self.on_tracers(step)
+        self.store.ledger.hold(self.work.items)
+
+    def take_lookback(self, step: int) -> None:
+        """Go back to the state before the newest step, if it is this one."""
         if self.lookback is not None and self.lookback[0] == step:
             _, self.state, random = self.lookback
             self.randomness.restore(random)
         self.lookback = None
-        self.verifier.starts(step, self.state)
-        self.work = self.on_tracers(step)
-        self.store.ledger.hold(self.work.items)
 
     def record_and_reverse(self, step: int) -> None:
         """Record and reverse a step, where nobody asks for the tape in between."""
@@ -373,7 +372,7 @@ class LoopChain(Storing):
         if self.lookback is not None and self.lookback[0] == step:
             _, live, random = self.lookback
         else:
-            live, random = self.state, self._random_now()
+            live, random = self.state, self.random_before(step)
         leaves = list(self.start) if step == 0 and self.start else [twin_of(leaf) for leaf in live]
         return Snapshot(leaves, random, value_items(leaves, "snapshot") if self.store.ledger.heard else [])
 
