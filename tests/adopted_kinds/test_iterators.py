@@ -87,3 +87,17 @@ def test_a_broadcast_has_its_shape_and_traced_elements():
 def test_what_would_tell_of_the_places_alone_is_no_attribute(use):
     with pytest.raises(AttributeError):
         pb.grad(lambda x: use(nditer(x)))(X)
+
+
+def test_a_list_of_arrays_of_one_shape_is_several_operands(tmp_path):
+    path = tmp_path / "listed.py"
+    path.write_text(
+        "import numpy as np\n"
+        "def f(x):\n"
+        "    y = np.zeros(x.shape)\n"
+        "    with np.nditer([x, y], op_flags=[['readonly'], ['readwrite']]) as both:\n"
+        "        for v, w in both:\n"
+        "            w[...] = v * v\n"
+        "    return sum(v * w for v, w in np.nditer([x, y]))\n"
+    )
+    np.testing.assert_allclose(pb.grad(pb.adopt(path).f)(X), 3 * X**2)

@@ -134,3 +134,30 @@ def test_drawn_programs(ops, marked, name, policy, staging):
 @given(*drawn)
 def test_many_drawn_programs(ops, marked, name, policy, staging):
     assert_as_it_is(ops, marked, name, policy, staging)
+
+
+def woven():
+    """A matrix of which each element but two lies at the place of others, too."""
+    return np.lib.stride_tricks.as_strided(np.arange(5.0), (3, 3), (8, 8))
+
+
+@pytest.mark.parametrize("n_calls", [1, 40])
+def test_an_argument_that_overlaps_itself_is_read_and_not_written(n_calls):
+    def written(x):
+        y = x[0] * 2.0
+        x[0, 1] = 5.0
+        return np.sum(x * x) + np.sum(y)
+
+    gradient = pb.grad(written)
+    for _ in range(n_calls - 1):
+        gradient(np.ones((3, 3)))
+    calls = (
+        lambda: gradient(woven()),
+        lambda: pb.jvp(written, (woven(),), (np.ones((3, 3)),)),
+        lambda: pb.jacobian(written)(woven()),
+        lambda: pb.grad(lambda x, _: written(x))(woven(), 1.0),
+    )
+    for call in calls:
+        with pytest.raises(pb.WriteError, match=r"elements of .* share it, and NumPy would change both"):
+            call()
+    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(x * x))(woven()), 2 * woven())

@@ -462,3 +462,10 @@ def test_a_folder_among_the_parts_stays(directory):
     (parts / "mine").mkdir()
     with pb.resume(directory):
         assert gradient().tobytes() == gradient().tobytes()
+
+
+def test_a_url_is_no_directory(directory, monkeypatch):
+    monkeypatch.chdir(directory.parent)
+    with pytest.raises(pb.ResumeError, match=r"'s3://bucket/run' is a URL; name a directory"):
+        pb.resume("s3://bucket/run")
+    assert not (directory.parent / "s3:").exists()

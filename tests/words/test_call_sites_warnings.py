@@ -108,3 +108,11 @@ def test_states_that_come_and_go_are_forgotten():
             pb.grad(np.sum)(X)
     assert len(call_sites.TELLING) < 300
     assert error_state() not in call_sites._MEANT
+
+
+def test_code_that_belongs_to_no_module_warns():
+    names = {"np": np}
+    exec("def f(x):\n    return np.sum(np.log(x - 1.0))", names)  # noqa: S102 - as a user does
+    with pytest.warns(RuntimeWarning, match="divide by zero") as told:
+        pb.grad(names["f"])(np.ones(2))
+    assert (told[0].filename, told[0].lineno) == ("<string>", 2)

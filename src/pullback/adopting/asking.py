@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.adopted_kinds.dispatching import is_instance
+from pullback.adopted_kinds.iterators import nditer
 from pullback.adopted_loops.loop_code import LOOPS, UNBOUND
 from pullback.adopted_loops.loop_runs import joining, run_loop
 from pullback.adopting.numpy_calls import as_scalar_type
@@ -71,8 +72,9 @@ def reads_source(where: str, function: str) -> None:
 
 
 def with_lists(function: Any) -> Any:
-    """``function`` of NumPy, which is given nested lists with tracers as one tracer each."""
-    return partial(_with_lists, function)
+    """``function`` of NumPy, which is given nested lists with tracers as one tracer each; a list for ``nditer`` is
+    several operands."""
+    return function if function is nditer else partial(_with_lists, function)
 
 
 def _with_lists(function: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -25,6 +25,7 @@ from attrs import frozen
 
 from pullback.adopting.structured import as_fields
 from pullback.memory.in_force import innermost
+from pullback.recording.copies import overlaps_itself
 from pullback.recording.crossing import written_around
 from pullback.recording.handles import BORROWED, FREE, FROZEN, Handle, over, resolve
 from pullback.recording.tape import DEFERRED, REPLAYABLE
@@ -210,8 +211,8 @@ class Standing(dict[int, tuple[Any, Any, bool]]):
         for array, stands, named in list(self.values()):
             if stands is handle:
                 both = handle._tape.overlapping.get(("array", id(array)))
-                if both is not None:
-                    raise _overlap(both)
+                if both is not None or overlaps_itself(array):
+                    raise _overlap(both or f"elements of {_name(array)}")
                 for other, _, _ in self.values():
                     if other is not array and _share(other, array):
                         raise _overlap(f"{_name(array)} and {_name(other)}")

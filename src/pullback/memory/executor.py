@@ -209,6 +209,7 @@ def carry_out(action: Action, machine: Machine, chain: Chain) -> int | None:
     """One action. The step at which the loop ended, if an Advance met its end; else None."""
     kind = type(action)
     if kind is Advance:
+        machine.require_fits(action)  # type: ignore[arg-type]
         reached = chain.advance(action.start, action.stop)  # type: ignore[union-attr]  # kind says which action it is
         if reached < action.stop:  # type: ignore[union-attr]
             if reached > machine.cursor:

@@ -18,7 +18,7 @@ from pullback.rules.forms import FORMS, is_collective
 from pullback.scheduling.actions import MEMORY, Advance, EndForward, Record, Save
 from pullback.scheduling.machine import Machine
 from pullback.words.call_sites import site_text
-from pullback.words.errors import BudgetError, PullbackError
+from pullback.words.errors import BudgetError, PullbackError, ScheduleError
 
 _WARN_BYTES = 1 << 16
 
@@ -317,3 +317,10 @@ def _least(chain: Any) -> int:
 def left_alone(tape: Tape) -> bool:
     """Whether a policy that binds leaves the trace to itself, as far as it does no more than is known of it."""
     return type(tape.records) is WatchedRecords and tape.mode == RECORDING
+
+
+def next_of(schedule: Any) -> Any:
+    """The next action of the first run; raises :class:`ScheduleError` where there is none."""
+    for action in schedule:
+        return action
+    raise ScheduleError(f"{schedule!r} ended before EndForward; yield what becomes of every step, then EndForward()")

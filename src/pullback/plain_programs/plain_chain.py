@@ -13,7 +13,7 @@ from pullback.memory.store import Store
 from pullback.plain_programs.first_steps import anew, draw, keep_initial, lend, told_of, waits, will_draw
 from pullback.plain_programs.functions_of_steps import functions_of, run_back
 from pullback.plain_programs.gauges import look_again
-from pullback.plain_programs.other_ends import hold_whole, late, planned_again, proceed, tell_length
+from pullback.plain_programs.other_ends import hold_whole, late, next_of, planned_again, proceed, tell_length
 from pullback.plain_programs.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots, require_growing
 from pullback.plain_programs.stored_tapes import drop_tape, get_tape, put_tape, release_tapes, transfer_tape
 from pullback.recording.tape import Tape
@@ -139,7 +139,7 @@ class PlainChain:
         if self.pending is not None and self.n is not None:
             return False
         while self.pending is None:
-            action = next(self.schedule)
+            action = next_of(self.schedule)
             if type(action) in (Advance, Record):
                 self.pending = action
             else:
@@ -164,7 +164,7 @@ class PlainChain:
         self.pending = None
 
     def _at_cut(self, action: Any, k: int) -> None:
-        if type(action) not in (Save, Delete) and (type(action), action.kind) != (Transfer, "tape"):
+        if type(action) not in (Save, Delete) and (type(action), getattr(action, "kind", "")) != (Transfer, "tape"):
             raise PolicyError(
                 f"{self.policy!r} wants {action!r} during the first run of a program, which goes on by itself; use a "
                 f"loop function (fori_loop, scan)"

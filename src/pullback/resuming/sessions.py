@@ -61,7 +61,7 @@ def resume(directory: Any) -> "Session":
     ResumeError
         Where the journal is that of another call, was changed, or is in use by another process; and, before its first
         step, for a loop that cannot be taken up: one whose policy stores nothing on a local disk, of unknown length
-        (``while_loop``), within another derivative; and for ``pullback.steps`` under a policy.
+        (``while_loop``), within another derivative; and for ``pullback.steps`` under a policy. For a URL.
 
     Example
     -------
@@ -75,7 +75,13 @@ def resume(directory: Any) -> "Session":
     >>> bool(np.all(g == pb.grad(loss)(x)))
     True
     """
-    return Session(Path(os.fsdecode(directory)).absolute())
+    path = os.fsdecode(directory)
+    if "://" in path:
+        raise ResumeError(
+            f"the journal of resume lies in a directory of this machine, and {path!r} is a URL; name a directory, on a "
+            "disk that stays when the process is killed"
+        )
+    return Session(Path(path).absolute())
 
 
 @frozen

@@ -138,7 +138,8 @@ class Machine:
     def _refuse(self, action: object, what: str, remedy: str) -> NoReturn:
         raise ScheduleError(f"{action!r} does not fit: {what} ({self.describe()}). {remedy}.")
 
-    def _advance(self, action: Advance) -> None:
+    def require_fits(self, action: Advance) -> None:
+        """Raise ``ScheduleError`` where ``action``, of which it is not known how far it goes, does not fit."""
         start, stop = action.start, action.stop
         if start != self.cursor:
             self._refuse(
@@ -146,13 +147,13 @@ class Machine:
             )
         if stop <= start:
             self._refuse(action, "it runs no step", "Leave it out")
-        if self.r is None:
-            self.lookback = start if stop == start + 1 else None
-        else:
-            if stop > self.r:
-                self._refuse(action, f"the steps left end at x_{self.r}", f"Advance to x_{self.r} at most")
-            self.lookback = None
-        self.cursor = stop
+        if self.r is not None and stop > self.r:
+            self._refuse(action, f"the steps left end at x_{self.r}", f"Advance to x_{self.r} at most")
+
+    def _advance(self, action: Advance) -> None:
+        self.require_fits(action)
+        self.lookback = action.start if self.r is None and action.stop == action.start + 1 else None
+        self.cursor = action.stop
 
     def _record(self, action: Record) -> None:
         step = action.step

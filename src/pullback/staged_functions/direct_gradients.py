@@ -57,7 +57,7 @@ def gradient_alone(known: StagedFunction, args: tuple[Any, ...], where: Sequence
     plain = [args[number] for number in where]
     before = [_held(arg) for arg in plain]
     tape, exits = hot.tape, None
-    if len(args) > 1:
+    if len(args) > 1 or (type(plain[0]) is np.ndarray and not plain[0].flags.forc):
         labelled = [(f"argument {k}", arg) for k, arg in enumerate(args)]
         tape.overlapping = overlapping(
             [labelled[k] for k in where], [x for k, x in enumerate(labelled) if k not in where]

@@ -9,6 +9,7 @@ from attrs import define, frozen
 
 from pullback.memory.in_force import InForce, Tracing, agreed_at_end, agreement_in_force, next_level
 from pullback.memory.reverse_sweep import Releasing
+from pullback.recording.copies import overlaps_itself
 from pullback.recording.crossing import entered
 from pullback.recording.handles import SHARED, Handle, kind_of, make, resolve, tape_of
 from pullback.recording.recorder import INPUT
@@ -139,7 +140,8 @@ def run_traced(
         definitions.append(definition)
         traced_args[number] = unflatten(definition, handles)
     tape.n_inputs = len(tape.records)
-    if len(inputs) > 1 or len(args) > 1 or kwargs:
+    first = inputs[0].leaf if inputs else None
+    if len(inputs) > 1 or len(args) > 1 or kwargs or (type(first) is np.ndarray and not first.flags.forc):
         others = {f"argument {k}": arg for k, arg in enumerate(args) if k not in argnums} | kwargs
         rest = [(label, leaf) for label in others for leaf in flatten(others[label])[0]]
         tape.overlapping = overlapping([(given.label, given.leaf) for given in inputs], rest)
@@ -285,9 +287,11 @@ def overlapping(inputs: Sequence[tuple[str, Any]], others: Sequence[tuple[str, A
     NumPy would see a write to one in the other; two handles would not.
     """
     arrays = [(label, leaf) for label, leaf in (*inputs, *others) if isinstance(leaf, np.ndarray)]
-    if len(arrays) < 2:
-        return {}
-    found: dict[Any, str] = {}
+    found: dict[Any, str] = {
+        k: f"elements of {label}"
+        for k, (label, leaf) in enumerate(inputs)
+        if type(leaf) is np.ndarray and not leaf.flags.forc and overlaps_itself(leaf)
+    }
     for k, (label, leaf) in enumerate(inputs):
         for other, array in arrays if isinstance(leaf, np.ndarray) else ():
             if other != label and np.may_share_memory(leaf, array) and np.shares_memory(leaf, array):

@@ -126,9 +126,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         leaves = [_entered(tape, leaf, part) if carries_derivative(leaf) else leaf for leaf, part in pairs]
         args.append(unflatten(definition, leaves))
         inputs += [leaf for leaf in leaves if isinstance(leaf, Handle)]
-    if len(inputs) > 1:
-        labelled = [(f"leaf {k} of the primals", handle._value) for k, handle in enumerate(inputs)]
-        tape.overlapping = {inputs[k]._id: both for k, both in overlapping(labelled).items() if isinstance(k, int)}
+    labelled = [(f"leaf {k} of the primals", handle._value) for k, handle in enumerate(inputs)]
+    tape.overlapping = {inputs[k]._id: both for k, both in overlapping(labelled).items() if isinstance(k, int)}
     try:
         with agreed_at_end(tape), Tracing(tape):
             out, aux = split_aux(run_function(f, args, {}, tape), has_aux=has_aux)

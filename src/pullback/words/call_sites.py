@@ -259,8 +259,8 @@ def warn_at_site(site: int, message: str) -> None:
 
 def _warn_in(names: dict[str, Any], file: str, line: int, message: str) -> None:
     seen = names.setdefault("__warningregistry__", {})
-    try:
-        warn_explicit(message, RuntimeWarning, file, line, names.get("__name__"), seen)
+    try:  # of a warning of no module Python says nothing at all
+        warn_explicit(message, RuntimeWarning, file, line, names.get("__name__") or "<string>", seen)
     except Warning:
         RAISED[0] += 1
         raise
