@@ -13,6 +13,7 @@ from pullback.nested_derivatives.called_stages import PLAIN
 from pullback.staged_functions import hot_gradients
 from pullback.staging import shelf
 from pullback.transforms import called_again, jacobian_rows_and_columns
+from pullback.words.call_sites import MISSED
 
 FACTOR = 1.5
 TABLE = np.array([0.5, 1.5, -1.0])
@@ -23,6 +24,7 @@ CALLS = 16
 def stages_come_soon(monkeypatch):
     shelf.forget()
     monkeypatch.setattr(called_derivatives, "BEFORE", dict.fromkeys(called_derivatives.BEFORE, 2))
+    monkeypatch.setattr(called_derivatives, "PAYS", 2)
     monkeypatch.setattr(called_again, "FEW", 2)
     monkeypatch.setattr(hot_gradients, "SELDOM", 3)
     monkeypatch.setattr(jacobian_rows_and_columns, "ENOUGH", 3)
@@ -35,8 +37,9 @@ def stages_come_soon(monkeypatch):
 
 @pytest.fixture
 def handed(monkeypatch):
-    """How each call was answered by a stage."""
+    """How each call was answered by a stage, where none has a caller."""
     ways, ordinary = [], called_derivatives._handed_out
+    monkeypatch.setattr(called_derivatives, "PAYS", 10**6)
     monkeypatch.setattr(
         called_derivatives, "_handed_out", lambda found, *rest: ways.append(found.way) or ordinary(found, *rest)
     )
@@ -171,6 +174,52 @@ def test_they_are_stages(written, made, handed):
     for k, x, t in points():
         WRITTEN[written](MADE[made](k), x, t)
     assert len(handed) > 3
+
+
+@pytest.fixture
+def answered(monkeypatch):
+    """The answers of callers."""
+    found, ordinary = [], called_derivatives.by_caller
+
+    def by_caller(*given):
+        answer = ordinary(*given)
+        if answer is not MISSED:
+            found.append(answer)
+        return answer
+
+    monkeypatch.setattr(called_derivatives, "by_caller", by_caller)
+    return found
+
+
+@pytest.mark.parametrize("made", ["at the module's level", "with defaults"])
+@pytest.mark.parametrize("written", [name for name in STAGED if "within" not in name and "jvp of v" not in name])
+def test_they_get_callers(written, made, answered):
+    for k, x, t in points():
+        WRITTEN[written](MADE[made](k), x, t)
+    assert len(answered) > 3
+
+
+def test_where_anything_is_in_force_a_caller_gives_nothing(answered):
+    def ask(x, t):
+        return pb.hvp(module_level, (x,), (t,))
+
+    given = list(points(20))
+    for _, x, t in given:
+        wanted = ask(x, t)
+    n = len(answered)
+    assert n
+    with pb.using(staging="off"):
+        assert ask(x, t).tobytes() == wanted.tobytes()
+    with np.errstate(all="raise"):
+        assert ask(x, t).tobytes() == wanted.tobytes()
+    pb.grad(lambda y: np.sum(ask(y, t)))(x)
+    assert len(answered) == n
+    pb.hvp(pb.staged(module_level, staging="off"), (x,), (t,))
+    assert len(answered) == n
+    with pytest.raises(pb.StructureError, match="tangents"):
+        pb.hvp(module_level, (x, x), (t,))
+    assert ask(x, t).tobytes() == wanted.tobytes()
+    assert len(answered) == n + 1
 
 
 def test_a_lambda_that_names_its_gradient_is_a_stage(handed):

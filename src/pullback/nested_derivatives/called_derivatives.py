@@ -13,7 +13,8 @@ from threading import get_ident
 from types import FunctionType
 from typing import Any, cast
 
-from attrs import define
+import numpy as np
+from attrs import define, field
 
 from pullback.memory.in_force import (
     innermost_alone,
@@ -23,7 +24,7 @@ from pullback.memory.in_force import (
     staging_in_force,
     watchers,
 )
-from pullback.nested_derivatives.call_leaves import fits, kinds_of_call, leaves_of
+from pullback.nested_derivatives.call_leaves import FIXED, fits, kinds_of_call, leaves_of
 from pullback.nested_derivatives.called_stages import PLAIN, PUSHED, RECORDED, Called, Derivative, made
 from pullback.recording.copies import owned, packed_copy
 from pullback.recording.handles import SHARED, Handle, kind_of, make, plain_value
@@ -31,11 +32,12 @@ from pullback.recording.recorder import hold
 from pullback.recording.tape import FORWARD, RECORDING, Tape
 from pullback.recording.traps import TRAPPED
 from pullback.staged_functions.known_functions import CARRIED, Kept, staged_of
+from pullback.staged_functions.shortcut_callers import caller_of
 from pullback.staged_functions.shortcut_making import carried_gradient
-from pullback.staged_functions.shortcuts import bits_where_shared
+from pullback.staged_functions.shortcuts import PAYS, Shortcut, bits_where_shared
 from pullback.staging.generated import errors_are_ordinary
 from pullback.staging.shelf import Recent
-from pullback.words.call_sites import site_here
+from pullback.words.call_sites import MISSED, site_here
 from pullback.words.sameness import same_content
 from pullback.words.undocumented import quiet
 
@@ -51,6 +53,10 @@ MOST_FUNCTIONS = 64
 @define(eq=False)
 class CalledDerivatives(Kept[Called]):
     """What is known of one derivative of the functions of one code."""
+
+    caller: tuple[Any, tuple[int, ...], Any] | None = field(default=None, init=False)
+    """The caller of the stage that has served most calls where no trace is around: the globals of the function and
+    ``parts`` for which it is, and the caller (``shortcut_callers``), which gives a list."""
 
     def found(
         self, f: FunctionType, parts: tuple[int, ...], leaves: Sequence[Any], around: Tape | None
@@ -110,6 +116,30 @@ def called(
     return _given(known, found, leaves, around, ordinary)
 
 
+def by_caller(what: Any, f: Any, args: tuple[Any, ...]) -> Any:
+    """The values of a derivative by a caller, in a list; MISSED where there is none, or all is not as it was."""
+    function = function_of(f) if nothing_in_force() else None
+    told = None if function is None else leaves_of(function, args)
+    if function is None or told is None:
+        return MISSED
+    leaves, parts = told
+    found = known_of((what, None), function, leaves[len(args) :]).caller
+    if found is None or found[0] is not function.__globals__ or found[1] != parts:
+        return MISSED
+    return MISSED if f is not function and staged_of(f).staging == "off" else found[2](leaves)
+
+
+def _caller_of(found: Called) -> Any:
+    """The caller of a stage of plain values."""
+    kinds: list[Any] = []
+    for kind in found.kinds:
+        is_array = kind.type is np.ndarray
+        told = (kind.type, kind.shape, kind.dtype, kind.strides) if is_array else (kind.type,)
+        kinds.append([kind.value] if kind.what is FIXED else told)
+    shortcut = Shortcut("called", None, kinds, found.active, found.reads, found.ready, found.constants)
+    return caller_of(shortcut, f"[{''.join(f'own(values[{k}]), ' for k in range(len(found.moves)))}]")
+
+
 def gradient_called(hot: Any, args: tuple[Any, ...], where: tuple[int, ...]) -> Any:
     """What the gradient ``hot`` gives by the arguments at ``where``, in a tuple; None where the ordinary way is to be
     taken."""
@@ -142,6 +172,9 @@ def _given(
         return None
     if found.n_compared >= COMPARED:
         known.put_back(found)
+        found.n_served += 1
+        if found.way is PLAIN and found.n_served == PAYS and (caller := _caller_of(found)) is not None:
+            known.caller = found.names, found.parts, caller
         return _handed_out(found, values, slots, given, around)
     right: list[Any] = known.ordinarily(ordinary)
     if _is_right(found, values, right, around):

@@ -63,6 +63,8 @@ class Called:
     moves: list[bool] = field(factory=list)
     """Which values of the derivative have a tangent, or a place in the record."""
     n_compared: int = 0
+    n_served: int = 0
+    """Calls since then."""
 
     @property
     def masks(self) -> bool:

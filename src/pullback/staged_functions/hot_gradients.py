@@ -58,6 +58,8 @@ class Hot:
     """What is known of a staged function; None before it pays."""
     by_itself: bool = field(init=False)
     """Whether the function was staged here, and not by the decorator."""
+    comes_again: bool = field(init=False)
+    """Whether many gradients of such functions were made, none of which the decorator has staged."""
     others: Iterator[int] = field(init=False)
     """Calls still to come in which it is looked for what is known of other gradients like it: of a new one,
     of whose like many were made."""
@@ -82,6 +84,7 @@ class Hot:
         self.by_itself = self.known is None
         code = getattr(self.f, "__code__", None)
         n_made = 0 if type(code) is not CodeType else _MADE.get(code, 0)
+        self.comes_again = self.by_itself and n_made >= SELDOM
         self.others = iter(range(SELDOM if n_made >= SELDOM else 0))
         if n_made < SELDOM and type(code) is CodeType:
             if len(_MADE) >= MOST_CODES:

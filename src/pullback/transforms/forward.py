@@ -26,13 +26,13 @@ from pullback.recording.tape import FORWARD, Tape
 from pullback.staged_functions.known_functions import gradient_of, staged_of
 from pullback.tracing.running import lowered, overlapping, run_function
 from pullback.tracing.tracer import KINDS
-from pullback.transforms.called_again import tangent_called
+from pullback.transforms.called_again import tangent_by_caller, tangent_called
 from pullback.transforms.jacobian_blocks import Leaves, leaves_of
 from pullback.transforms.pulls import ENOUGH, Pull
 from pullback.transforms.reverse import split_aux, vjp
 from pullback.transforms.tangents import Tangent, Tangents
 from pullback.travelling.made_functions import made_here
-from pullback.words.call_sites import MISSED, public, site_here, site_text
+from pullback.words.call_sites import public, site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
 from pullback.words.foreign import foreign_argument, plain_array
 from pullback.words.specs import ArraySpec, carries_derivative, fits, native, spec_of
@@ -49,16 +49,7 @@ NO_ARRAY = ArraySpec((-1,), np.dtype(bool))
 """The spec of a primal that is no array with a derivative: no tangent is of this kind."""
 
 
-def _by_shortcut(args: tuple[Any, ...]) -> Any:
-    """What the caller of a warm shortcut gives, for the arguments of ``jvp``; MISSED where there is none."""
-    if len(args) != 3 or not type(args[1]) is type(args[2]) is tuple or len(args[1]) != len(args[2]):
-        return MISSED
-    warm = getattr(staged_of(args[0]) or gradient_of(args[0]), "warm", None)
-    caller = None if warm is None else warm.tangent_caller
-    return MISSED if caller is None else caller((*args[1], *args[2]))
-
-
-@partial(public, first=[_by_shortcut])
+@partial(public, first=[tangent_by_caller])
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
     """``(out, out_tangent)``: the value of ``f(*primals)`` and its derivative along ``tangents``, J t.
 

@@ -1,11 +1,12 @@
 """``jacobian`` and ``hessian``, the dense matrices, and ``hvp`` and ``gauss_newton_product``, products without them."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pullback.policies.base import PolicyOrAuto
 from pullback.transforms.argnums import chosen, name_of
-from pullback.transforms.called_again import product_called
+from pullback.transforms.called_again import product_by_caller, product_called
 from pullback.transforms.forward import jvp, one_for_each
 from pullback.transforms.jacobian_rows_and_columns import KnownColumns, Task, same_again
 from pullback.transforms.reverse import grad, vjp
@@ -165,7 +166,7 @@ def hessian(
     )  # fmt: skip
 
 
-@public
+@partial(public, first=[product_by_caller])
 def hvp(
     f: Callable[..., Any],
     primals: Sequence[Any],

@@ -271,7 +271,8 @@ class Task:
         of the run before."""
         function = function_of_chosen(self.f, self.args, self.kwargs, self.where)
         primals, parts = tuple(self.args[k] for k in self.where), tuple(by_argument(self.arguments, tangents))
-        out, out_tangent, *aux = jvp(function, primals, parts, has_aux=self.has_aux)
+        told = {"has_aux": True} if self.has_aux else {}  # a caller serves calls without keywords
+        out, out_tangent, *aux = jvp(function, primals, parts, **told)
         if before is not None:
             same_again(self.f, before, out)
         return flatten(out_tangent)[0], out, aux[0] if aux else None

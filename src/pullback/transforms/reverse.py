@@ -19,7 +19,7 @@ from pullback.staged_functions.hot_gradients import LARGE, SELDOM, Hot
 from pullback.staged_functions.known_functions import CARRIED
 from pullback.tracing.running import Called, Purpose, Traced, lowered, run_traced
 from pullback.transforms.argnums import Chosen, chosen
-from pullback.transforms.called_again import gradient_called
+from pullback.transforms.called_again import gradient_by_caller, gradient_called
 from pullback.transforms.pulls import Pull, sweep_of_steps
 from pullback.transforms.seed_checks import conjugate, require_complex_linear, scalar_seed
 from pullback.travelling.made_functions import made
@@ -179,13 +179,15 @@ def _gradient_of(
     plainly = usual and not allow_int
     purpose = SWEPT if plainly else Purpose(allow_int, holomorphic, not (holomorphic or on_adjoint))
     hot = Hot(f, which, with_value, plainly, partial(_gradient_of, which=which, with_value=with_value, asked=asked))
+    if hot.comes_again and plainly:
+        hot.first.append(partial(gradient_by_caller, hot))
     seldom = iter(range(SELDOM if hot.by_itself else 0))
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         called, at_once, where = f, None, which.numbers
         if not 0 <= which.last < len(args):
             called, args, kwargs, where = which.call(f, args, kwargs)
-        elif plainly and not kwargs and (depth() or next(hot.others, None) is not None) and (
+        elif plainly and not kwargs and (depth() or (hot.by_itself and next(hot.others, None) is not None)) and (
             given := gradient_called(hot, args, where)
         ) is not None:
             return given[0]
