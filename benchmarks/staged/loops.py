@@ -126,21 +126,49 @@ def logistic_candidates(u: Any, c: Any, n_steps: int, policy: pb.MemoryPolicy) -
 
         return run
 
-    def clocked(u: Any, c: Any) -> Any:
-        body = lambda _, state: (state[0] + 0.1, logistic_adjoint.step(state[1], c))  # noqa: E731
-        last = pb.fori_loop(0, n_steps, body, (0.0, u), policy=policy)[1]
-        return np.sum(last * last)
-
-    def until(u: Any, c: Any) -> Any:
-        body = lambda state: (state[0] + 1.0, logistic_adjoint.step(state[1], c))  # noqa: E731
-        last = pb.while_loop(lambda state: state[0] < n_steps, body, (0.0, u), policy=policy)[1]
-        return np.sum(last * last)
-
     for name, options in ways().items():
         made[name] = partial(pb.value_and_grad(partial(looped, **options), (0, 1)), u, c)
-    made[f"{US}, a clock in the state"] = partial(pb.value_and_grad(clocked, (0, 1)), u, c)
-    made[f"{US}, while_loop with a clock"] = partial(pb.value_and_grad(until, (0, 1)), u, c)
+    made |= other_forms(u, c, n_steps, policy)
     return made | by_marked_steps(marked, n_steps, policy, (0, 1), (u, c))
+
+
+def other_forms(u: Any, c: Any, n_steps: int, policy: pb.MemoryPolicy) -> dict[str, Call]:
+    """The same steps with a clock or a counter in the state, in a loop of unknown length, and with rows that are given
+    and taken."""
+    step = logistic_adjoint.step
+
+    def counted(u: Any, c: Any, *, start: Any, by: Any) -> Any:
+        body = lambda _, state: (state[0] + by, step(state[1], c))  # noqa: E731
+        last = pb.fori_loop(0, n_steps, body, (start, u), policy=policy)[1]
+        return np.sum(last * last)
+
+    def until(u: Any, c: Any, *, by: Any) -> Any:
+        body = lambda state: (state[0] + by, step(state[1], c))  # noqa: E731
+        last = pb.while_loop(lambda state: state[0] < n_steps, body, (0 * by, u), policy=policy)[1]
+        return np.sum(last * last)
+
+    def giving(u: Any, c: Any) -> Any:
+        def body(u: Any, _: Any) -> Any:
+            after = step(u, c)
+            return after, after[:4]
+
+        last, firsts = pb.scan(body, u, length=n_steps, policy=policy)
+        return np.sum(last * last) + 0.0 * np.sum(firsts)
+
+    def taking(u: Any, c: Any) -> Any:
+        rows = c * np.ones((n_steps, 1))
+        last = pb.scan(lambda u, row: (step(u, row), None), u, rows, policy=policy)[0]
+        return np.sum(last * last)
+
+    forms: dict[str, Callable[..., Any]] = {
+        "a clock in the state": partial(counted, start=0.0, by=0.1),
+        "a counter in the state": partial(counted, start=0, by=1),
+        "while_loop with a clock": partial(until, by=1.0),
+        "while_loop with a counter": partial(until, by=1),
+        "scan with outputs": giving,
+        "scan by its rows": taking,
+    }
+    return {f"{US}, {name}": partial(pb.value_and_grad(f, (0, 1)), u, c) for name, f in forms.items()}
 
 
 def small_rows(*, quick: bool) -> list[Row]:

@@ -134,6 +134,42 @@ def test_steps_go_back_in_a_row(policy, body, argnums, monkeypatch):
     assert len(seen) <= (len(ROWS) if body is plain_besides else 8)
 
 
+LAYOUTS = {
+    "of a sum": lambda: np.broadcast_to(0.7, (60, 3, 4)),
+    "of a sum of rows": lambda: np.broadcast_to(np.linspace(0.1, 1.0, 4), (60, 3, 4)),
+    "turned": lambda: np.linspace(0.1, 1.0, 720).reshape(4, 3, 60).T,
+    "backwards": lambda: np.linspace(0.1, 1.0, 720).reshape(60, 3, 4)[::-1, ::-1, ::-1],
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES[:3], ids=repr)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_cotangents_of_outputs_in_any_layout(name, policy, single):
+    """A step has its row in C order, be it recorded or staged."""
+    f = lambda x: pb.scan(lambda u, row: (u * np.cos(row), u * 1.5), x, ROWS)[1]  # noqa: E731
+    x = np.linspace(0.1, 1.0, 12).reshape(3, 4)
+
+    def pulled(staging):
+        with pb.using(policy, staging=staging):
+            return pb.vjp(f, x)[1](LAYOUTS[name]())
+
+    wanted = pulled("off")
+    for _ in range(3):
+        single.clear()
+        assert same_bits(pulled("numpy"), wanted)
+    assert len(single) <= 3 + len(ROWS) * isinstance(policy, pb.Recompute)
+
+
+def test_rows_of_large_arrays_do_not_make_a_step_large(single):
+    """A record that keeps a row keeps the array that it is a part of, which the loop has in any case."""
+    rows = np.resize(ROWS, (500, 1000))
+    f = lambda x, rows: np.sum(pb.scan(lambda u, row: (u * np.cos(row * u), None), x, rows)[0])  # noqa: E731
+    for _ in range(2):
+        single.clear()
+        pb.grad(f, (0, 1), policy=pb.Binomial(4))(np.resize(X, 1000), rows)
+    assert 0 < len(single) <= 5
+
+
 def test_cotangents_that_the_caller_has_given_are_not_written_to():
     """Those of outputs are rows of the caller's array; that of the state may be one of them."""
     f = lambda x: pb.scan(lambda u, _: (np.sin(u) * 1.0, u), x, length=40, staging="numpy")  # noqa: E731

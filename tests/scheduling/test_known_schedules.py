@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.memory.executor import carry_out, carry_out_known
-from pullback.scheduling.actions import EndForward, EndReverse, Save, Transfer
+from pullback.scheduling.actions import EndForward, EndReverse, Reverse, Save, Transfer
 from pullback.scheduling.known_schedules import BACK, KEEP, RECORD, REVERSE, Numbers
 from pullback.scheduling.machine import Machine
 from pullback.scheduling.schedule import SEEN
@@ -119,6 +119,22 @@ def test_a_loop_that_ends_sooner_is_another_schedule():
     for stop in (7, N, 7, N, 7, N, 9):
         found = pb.grad(lambda x: f(x, stop), policy=pb.Binomial(3))(X)  # noqa: B023
         assert found.tobytes() == pb.grad(lambda x: f(x, stop))(X).tobytes()  # noqa: B023
+
+
+def test_a_loop_of_unknown_length_that_ends_after_as_many_steps_is_known(applied):
+    def f(x, n):
+        return np.sum(pb.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, np.sin(s[1]) * 1.01), (0, x))[1])
+
+    reverses = []
+    for n in (N, 9, N, 9, N, 9):
+        applied.clear()
+        found = pb.grad(lambda x: f(x, n), policy=pb.Binomial(3))(X)  # noqa: B023
+        reverses.append(sum(type(action) is Reverse for action in applied))
+        assert found.tobytes() == pb.grad(lambda x: f(x, n))(X).tobytes()  # noqa: B023
+    assert reverses == [N, 9, N, 9, 0, 0]
+    applied.clear()
+    pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, lambda _, u: np.sin(u), x)), policy=pb.Binomial(3))(X)
+    assert applied  # of known length it is another schedule
 
 
 class Noting:

@@ -7,7 +7,7 @@ from typing import Any
 from attrs import define, field
 
 from pullback.loop_steps.held_steps import StagedStep, StepKind, StepTape
-from pullback.loop_steps.rows import Rows, rows_of
+from pullback.loop_steps.rows import Rows, row_of, rows_of
 from pullback.memory.ledger import lasting_buffers
 from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.recording.handles import Handle, make
@@ -79,7 +79,7 @@ class Pass:
         cts: list[Any] = [None] * len(work.tape.records)
         within = Sweep(cts, outer=self.outer or work.tape.outer, frees=True, place=place, masks=masks)
         carry, self.cts, self.after = self.cts, [], None
-        rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
+        rows = [None if ct is None else row_of(ct, step) for ct in self.y_cts] or [None] * len(work.ys)
         for at, ct in zip((*work.left, *work.ys), (*carry, *rows), strict=True):
             if at is not None and ct is not None:
                 ident, spec = at
@@ -104,7 +104,7 @@ class Pass:
                 self.kind = after
                 packed: Sequence[Any] = after.packed(self.cts)
                 return beside.seeds(step, packed)
-        rows = [None if ct is None else ct[step] for ct in self.y_cts] or [None] * len(work.ys)
+        rows = [None if ct is None else row_of(ct, step) for ct in self.y_cts] or [None] * len(work.ys)
         cts = [*self.cts, *rows]
         self.kind = work.kind
         found = work.kind.seeds(cts)

@@ -22,13 +22,20 @@ class Rows:
 
     def seeds(self, k: int, cts: Sequence[Any]) -> Sequence[Any]:
         """What the reverse of step ``k`` takes, beside these cotangents of the state."""
-        return [*cts, *(ct[k] for ct in self.y_cts)]
+        return [*cts, *(row_of(ct, k) for ct in self.y_cts)]
 
     def left(self, k: int, cts: Sequence[Any]) -> Sequence[Any]:
         """The cotangents of the state among all that it has given."""
         for rows, ct in zip(self.x_cts, cts[self.n :], strict=True):
             rows[k] = ct
         return cts[: self.n]
+
+
+def row_of(cts: Any, k: int) -> Any:
+    """The cotangent of the output of step ``k`` among those of all steps: in C order, as a step has it that is recorded
+    or staged. Else one that is broadcast, as of a sum, would have other sums in one of them than in the other."""
+    row = cts[k]
+    return row.copy() if type(row) is np.ndarray and not row.flags.c_contiguous else row
 
 
 def rows_of(one: Any, kind: StepKind) -> Rows | None:
@@ -49,8 +56,6 @@ def _rows_of(one: Any, kind: StepKind) -> Rows | None:
     y_cts = [ct for ct in reach if ct is not None]
     for ct, spec in zip(y_cts, stage.specs[len(stage.specs) - len(y_cts) :], strict=True):
         if type(ct) is not np.ndarray or ct.shape[1:] != spec.shape or ct.dtype != spec.dtype:
-            return None
-        if not ct.flags.c_contiguous:  # other strides may have other sums, and one element in many places
             return None
     x_cts = [one.x_cts[place] for place in kind.x_places]
     return None if any(ct is None for ct in x_cts) else Rows(y_cts, x_cts, kind.n_cts)

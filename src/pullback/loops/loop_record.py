@@ -229,9 +229,11 @@ class LoopRecord:
         chain.state_bytes = self.sizes["state_bytes"]
         if self.needed is not None:
             ledger.works(self.needed.beside(chain.state_bytes) - chain.state_bytes)
+        rows = {id(buffer_of(x)) for x in chain.steps.xs or () if isinstance(x, np.ndarray)}
+        beside = sum(n for key, n, _ in step.items if key in rows)  # a row holds all of them, which are there anyway
         del step, after
         staging = chain.steps.staging
-        if staging is not None and sum(self.sizes.values()) > staging.most_bytes:
+        if staging is not None and sum(self.sizes.values()) - beside > staging.most_bytes:
             from pullback.choosing.large_steps import is_felt  # noqa: PLC0415 - for those who have large arrays
 
             staging.early = not is_felt(self.policy, self.n, self.sizes)

@@ -77,7 +77,8 @@ class Binomial(MemoryPolicy):
         snapshots: list[int] = []  # ascending; says at each yield which snapshots are stored
         if n is None:
             sweep = _sweep_unknown(snapshots, _ONLINE[self.online](s))
-            return Schedule(sweep, None, policy=self, finish=lambda end: _finish(snapshots, end, s, live=True))
+            finish = lambda end: _finish(snapshots, end, s, live=True)  # noqa: E731
+            return Schedule(sweep, None, policy=self, finish=finish, repeats=True)
         finish = lambda end: _finish(snapshots, end, s, live=False)  # noqa: E731
         return Schedule(_known(n, snapshots, s), n, policy=self, finish=finish, repeats=True)
 

@@ -39,7 +39,8 @@ class Schedule:
     finish
         ``finish(m)`` gives the actions that follow when the loop ends after m steps and the schedule did not know m.
     repeats
-        Whether an equal policy gives the same actions whenever it is asked for ``n`` steps.
+        Whether an equal policy gives the same actions whenever it is asked for ``n`` steps; or, where it is asked for a
+        loop of unknown length, whenever that ends after as many.
     held
         ``"tapes"`` or ``"state and tapes"``, the initial one, where all steps are recorded in the sweep and held.
     larger
@@ -60,7 +61,9 @@ class Schedule:
     [Record(0), EndForward(), Reverse(0), EndReverse()]
     """
 
-    __slots__ = ("_actions", "_finish", "_last", "_swept", "held", "larger", "n", "n_whole", "policy", "repeats")
+    __slots__ = (
+        "_actions", "_finish", "_last", "_swept", "held", "larger", "late", "n", "n_whole", "policy", "repeats",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class Schedule:
     ) -> None:
         self.n, self.larger, self.n_whole = n, larger, n_whole
         self.policy = policy
-        self.repeats, self.held = repeats, held
+        self.repeats, self.held, self.late = repeats, held, n is None
         self._actions = actions
         self._finish = finish
         self._last: Action | None = None
@@ -127,7 +130,7 @@ class Schedule:
         low, high = self._reach()
         if not low <= n <= high:
             raise ScheduleError(f"finalize({n}): after {self._last!r} the loop can stand at {low} .. {high} only.")
-        self.n, self.repeats = n, False
+        self.n, self.repeats = n, self.repeats and self.n is None
         self._actions = self._finish(n)
         self._finish = _already_finalized
 
@@ -151,7 +154,7 @@ def key_of(schedule: Any) -> Any:
     """What the actions of a schedule depend on; None where that is not known."""
     if type(schedule) is not Schedule or not schedule.repeats or schedule.n is None:
         return None
-    return type(schedule.policy), schedule.policy, schedule.n
+    return type(schedule.policy), schedule.policy, schedule.n, schedule.late
 
 
 def known(schedule: Any) -> "array[int] | None":
