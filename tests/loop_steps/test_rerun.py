@@ -244,3 +244,34 @@ def test_a_generator_that_takes_the_place_of_the_legacy_one_is_put_back(staging)
         assert len(set(found)) == 1
     finally:
         np.random.set_bit_generator(before)
+
+
+W = np.linspace(-1.0, 1.0, 200 * 200).reshape(200, 200)
+
+
+def added(v, u):
+    return v + u
+
+
+MIXED = {
+    "a state": (lambda u: u.T * 0.5 + np.cos(u), lambda u: u.T.copy() * 0.5 + np.cos(u)),
+    "a plain array": (lambda u: W.T * 0.5 + np.sin(u), lambda u: W.T.copy() * 0.5 + np.sin(u)),
+    "a name": (lambda u: np.sin(u.T) * 2.0 + u, lambda u: added(np.sin(u.T) * 2.0, u)),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_what_numpy_computes_into_temporaries_is_told(name):
+    def gradient(body, policy):
+        return pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, lambda _, u: body(u), x) * W), policy=policy)(W + 0.5)
+
+    mixed, alike = MIXED[name]
+    for policy in (pb.Binomial(2), pb.Recompute(3)):
+        assert gradient(alike, policy).tobytes() == gradient(alike, pb.SaveAll()).tobytes()
+        try:
+            found = gradient(mixed, policy)
+        except pb.ReplayError as error:
+            assert "the same numbers in another order of memory" in str(error)  # noqa: PT017 - not all NumPys do
+            assert "The body reads something that changed" not in str(error)  # noqa: PT017
+        else:
+            assert found.tobytes() == gradient(mixed, pb.SaveAll()).tobytes()

@@ -1,15 +1,15 @@
 """What has changed around a loop's body: whether it matters to the body, and what the error says. Entered only where
 something has changed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
 from pullback.bodies.reachable import Place
-from pullback.recording.handles import Handle
-from pullback.words.digests import same_bits
+from pullback.recording.handles import Handle, plain_value
+from pullback.words.digests import same_bits, short_digest
 from pullback.words.specs import spec_of
 
 
@@ -158,3 +158,21 @@ def is_same(now: Any, before: Any) -> bool:
     if isinstance(now, int | float | complex | str | bytes | np.generic):
         return repr(now) == repr(before)
     return type(now) is tuple and are_same(now, before)
+
+
+def in_another_order(leaves: Sequence[Any], wanted: Sequence[int], wrong: Iterable[int]) -> str:
+    """Why leaves have not the digests that are ``wanted``, in words, where those at the places ``wrong`` hold the same
+    numbers in another order of memory; empty for any other reason."""
+    return _ORDER if all(_has_when_laid_out(plain_value(leaves[k]), wanted[k]) for k in wrong) else ""
+
+
+_ORDER = (
+    "It holds the same numbers in another order of memory: on plain arrays of 256 KiB and more NumPy computes "
+    "a * b + c in the array of a * b and so in its order, which it cannot on tracers. Let operands lie alike: "
+    "u.T.copy() for u.T"
+)
+
+
+def _has_when_laid_out(value: Any, wanted: int) -> bool:
+    is_matrix = type(value) is np.ndarray and value.ndim > 1
+    return is_matrix and any(short_digest(np.array(value, order=order)) == wanted for order in ("C", "F"))

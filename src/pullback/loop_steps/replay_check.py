@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from pullback.bodies.changes import in_another_order
 from pullback.recording.handles import Handle, plain_value
 from pullback.rules.forms import FORMS
 from pullback.words.call_sites import site_text
@@ -109,16 +110,22 @@ class Verifier:
     def require(self, wanted: "array[int]", leaves: list[Any], happened: str, where: str) -> None:
         """Raise :class:`ReplayError` where leaves have not the digests ``wanted``; it says what ``happened``, and
         ``where``."""
-        wrong = [str(k) for k, (a, b) in enumerate(zip(wanted, digests(leaves), strict=True)) if a != b]
+        wrong = [k for k, (a, b) in enumerate(zip(wanted, digests(leaves), strict=True)) if a != b]
         if wrong:
-            raise self.error(f"{happened}, in leaf {', '.join(wrong)} of {where}")
+            raise self.error(
+                f"{happened}, in leaf {', '.join(map(str, wrong))} of {where}", in_another_order(leaves, wanted, wrong)
+            )
 
-    def error(self, happened: str) -> ReplayError:
-        """The error for a re-run that gave something else."""
+    def error(self, happened: str, why: str = "") -> ReplayError:
+        """The error for a re-run that gave something else, and ``why``, where that is known."""
         return ReplayError(
-            f"{self.name}: {happened}. {self.drawn_beside()}The body reads something that changed in between: "
-            f"{self.suspects()}an array or object changed from outside, a global counter, a random generator that the "
-            "loop cannot reach. Make it part of the state, or pass the array as an argument"
+            f"{self.name}: {happened}. "
+            + (
+                why
+                or f"{self.drawn_beside()}The body reads something that changed in between: {self.suspects()}an array "
+                "or object changed from outside, a global counter, a random generator that the loop cannot reach. Make "
+                "it part of the state, or pass the array as an argument"
+            )
         )
 
     def _note(self, step: int, state: list[Any], ys: list[Any]) -> None:
@@ -140,8 +147,7 @@ class Verifier:
             self.digests = kept
 
     def _compare(self, wanted: "array[int]", step: int, leaves: list[Any], n_state: int) -> None:
-        found = digests(leaves)
-        if found == wanted:
+        if (found := digests(leaves)) == wanted:
             return
         wrong = [k for k, (a, b) in enumerate(zip(found, wanted, strict=True)) if a != b]
         carry, ys = [str(k) for k in wrong if k < n_state], [str(k - n_state) for k in wrong if k >= n_state]
@@ -150,7 +156,8 @@ class Verifier:
             f"{', '.join(carry)} of the carry"
             if carry
             else f"re-running the loop, step {step} gave other bytes than in the first run, in leaf {', '.join(ys)} of "
-            "its output"
+            "its output",
+            in_another_order(leaves, wanted, wrong),
         )
 
 
