@@ -1,6 +1,7 @@
 """Derivatives that are written anew in each call of a loop: they become stages, with the bits of the ordinary way,
 whatever of the function changes between two calls."""
 
+import gc
 from functools import partial
 from types import SimpleNamespace
 
@@ -347,3 +348,24 @@ def test_a_kept_gradient_has_ways_of_its_own(handed):
         kept(x)
         pb.jvp(kept, (x,), (t,))
     assert PLAIN not in handed
+
+
+@pytest.mark.parametrize("written", [name for name in WRITTEN if name not in ("hessian", "jacobian by columns")])
+def test_calls_leave_nothing_behind(written):
+    x, t = np.array([0.3, -0.7, 0.9]), np.ones(3)
+
+    def call():
+        table = np.ones(3)
+        WRITTEN[written](lambda x: np.sum(x * x * table) * x[0], x, t)
+
+    for _ in range(60):
+        call()
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(gc.get_objects())
+        for _ in range(50):
+            call()
+        assert len(gc.get_objects()) - before < 50
+    finally:
+        gc.enable()

@@ -84,12 +84,12 @@ def by_caller(what: Any, f: Any, args: tuple[Any, ...]) -> Any:
     return sys.modules[_ROOM].by_caller(what, f, args) if _ROOM in sys.modules else MISSED
 
 
-def gradient_by_caller(hot: Hot, args: tuple[Any, ...]) -> Any:
+def gradient_by_caller(held: Callable[[], Hot | None], args: tuple[Any, ...]) -> Any:
     """What the caller of gradients like this one gives, while it is new; MISSED where there is none."""
-    where = hot.which.numbers
-    if next(hot.others, None) is None:
-        hot.first.clear()
+    hot = held()
+    if hot is None or next(hot.others, None) is None:
         return MISSED
+    where = hot.which.numbers
     n = 1 if hot.with_value else 0
     found = by_caller(("gradient", where, n), hot.f, args) if 0 <= hot.which.last < len(args) else MISSED
     return MISSED if found is MISSED else hot.told((found[0] if n else None, found[n:]))

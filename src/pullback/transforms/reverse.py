@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -180,7 +181,7 @@ def _gradient_of(
     purpose = SWEPT if plainly else Purpose(allow_int, holomorphic, not (holomorphic or on_adjoint))
     hot = Hot(f, which, with_value, plainly, partial(_gradient_of, which=which, with_value=with_value, asked=asked))
     if hot.comes_again and plainly:
-        hot.first.append(partial(gradient_by_caller, hot))
+        hot.first.append(partial(gradient_by_caller, ref(hot)))  # which holds the list
     seldom = iter(range(SELDOM if hot.by_itself else 0))
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
