@@ -16,6 +16,9 @@ import numpy as np
 from pullback.adopted_kinds.iterators import broadcast as broadcast
 from pullback.adopted_kinds.iterators import ndenumerate as ndenumerate
 from pullback.adopted_kinds.iterators import nditer as nditer
+from pullback.adopted_kinds.matrices import asmatrix as asmatrix
+from pullback.adopted_kinds.matrices import bmat as bmat
+from pullback.adopted_kinds.matrices import matrix as matrix
 from pullback.adopting.numpy_calls import append as append
 from pullback.adopting.numpy_calls import arange as arange
 from pullback.adopting.numpy_calls import array as array
@@ -61,13 +64,13 @@ from pullback.adopting.numpy_calls import vstack as vstack
 
 __all__ = [
     "append", "arange", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
-    "broadcast", "c_", "cdouble",
+    "asmatrix", "bmat", "broadcast", "c_", "cdouble",
     "clongdouble", "column_stack", "complex64", "complex128", "concat", "concatenate", "copyto", "csingle", "double",
     "dstack",
     "fill_diagonal", "float16", "float32", "float64", "fromiter", "frompyfunc", "full", "full_like", "half", "hstack",
     "isscalar",
-    "longdouble", "ndenumerate", "nditer", "place", "put", "put_along_axis", "putmask", "r_", "require", "single",
-    "stack", "vectorize",
+    "longdouble", "matrix", "ndenumerate", "nditer", "place", "put", "put_along_axis", "putmask", "r_", "require",
+    "single", "stack", "vectorize",
     "vstack",
 ]  # fmt: skip
 

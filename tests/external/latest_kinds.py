@@ -155,6 +155,52 @@ def kepler(find: Find) -> Program:
     return found
 
 
+def beams(find: Find) -> Program:
+    elements, places = find("calfem.core"), np.arange(1, 7) + 3 * np.arange(3)[:, None]
+
+    def deflection(p: Any) -> Any:
+        K, loads = elements.lil_matrix((12, 12)), np.zeros((12, 1))
+        loads[10] = -1.0
+        for k in range(3):
+            beam = elements.beam2e([float(k), k + 1.0], [0.0, 0.3 * k], [p[0], 1e-2, p[1]])
+            K = elements.assem(places[k], K, beam)
+        a, _ = elements.spsolveq(K.tocsr(), loads, np.array([1, 2, 3]))
+        plate = elements.planqe([0.0, 1.0, 1.2, 0.1], [0.0, 0.1, 0.9, 1.0], [1, 0.1], elements.hooke(1, p[0], p[1]))
+        return np.sum(np.ravel(a) * np.cos(np.arange(12))) + np.sum(plate * np.arange(8)) * 1e-2
+
+    return deflection
+
+
+def truss(find: Find) -> Program:
+    models, nodes = find("static_fem.models"), np.array([[15.0, 10], [15, 0], [0, 10], [0, 0]])
+    bars = np.array([[2, 0], [3, 0], [0, 1], [2, 1], [3, 1], [2, 3]])
+
+    def moved(p: Any) -> Any:
+        one = models.Truss(nodes, bars, E=p[0], A=p[1])
+        one.add_loads(loads=[[0, -500.0]], nodes=[0])
+        one.add_constraints(dofs=[[1, 1], [1, 0]], nodes=[2, 3])
+        one.initialise()
+        one.solve()
+        return np.sum(one.a**2)
+
+    return moved
+
+
+def regulator(find: Find) -> Program:
+    control = find("main")
+
+    def steered(p: Any) -> Any:
+        matrix = control.np.matrix
+        a, b = p[0] * matrix([[1, 1.0], [0, 1]]), matrix([0.0, 1]).T
+        gain = control.dlqr_with_iteration(a, b, matrix([[1.0, 0.0], [0.0, 0.0]]), matrix([[1.0]]) * p[1])
+        x = matrix([2.0, 1.0]).T
+        for _ in range(5):
+            x = a * x - b * (gain * x)
+        return gain[0, 0] + gain[0, 1] + x[0, 0]
+
+    return steered
+
+
 NEAR_ONE = np.array([1.0, 1.1, 0.9, 1.0, 1.02, 0.95])
 LATEST_KINDS = (
     Repository("martinvonk/pedon", "44d1d40", "soil: water and conductivity, by three parameters", soil,
@@ -181,4 +227,11 @@ LATEST_KINDS = (
                "src/python_tools", 1e-3),
     Repository("poliastro/poliastro", "21fd771", "Kepler's problem and elements of an orbit, by numba, by its start",
                kepler, NEAR_ONE, "src", 1e-3),
+    Repository("jamesalexwhiteley/staticFEM", "3061333", "a truss, in numpy.matrix: displacements by stiffness and "
+               "area", truss, np.array([200.0, 3.0])),
+    Repository("AtsushiSakai/PyAdvancedControl", "25141e7", "a linear quadratic regulator, in numpy.matrix, by its "
+               "matrices", regulator, np.array([0.9, 1.2]), "lqr_sample", 1e-3),
+    # The last, since it puts a class of its own in the place of numpy.matrix.
+    Repository("CALFEM/calfem-python", "3a09332", "beams and a plate, in a lil_matrix: deflections by two stiffnesses",
+               beams, np.array([200.0, 0.05]), "src", 1e-3),
 )  # fmt: skip

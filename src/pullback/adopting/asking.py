@@ -39,6 +39,10 @@ def _called(function: Any, *args: Any) -> Any:
     if not args or not issubclass(type(args[0]), Handle):
         if function is type and len(args) == 1 and hasattr(type(args[0]), "holds_tracer"):
             return getattr(args[0], "stands_for", type(args[0]))
+        if function is isinstance and len(args) == 2 and hasattr(type(args[0]), "holds_tracer"):
+            kinds = args[1] if isinstance(args[1], tuple) else (args[1],)
+            meant = getattr(args[0], "stands_for", type(args[0]))
+            return isinstance(*args) or any(isinstance(kind, type) and issubclass(meant, kind) for kind in kinds)
         return function(*args)
     if function is isinstance:
         return is_instance(*args)

@@ -6,7 +6,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache, reduce, wraps
+from functools import cache, partial, reduce, wraps
 from importlib import import_module
 from operator import mul
 from types import ModuleType
@@ -15,14 +15,14 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from pullback.adopted_kinds import dispatching, iterators, memoised
+from pullback.adopted_kinds import dispatching, iterators, matrices, memoised
 from pullback.adopted_kinds.number_functions import double, further_names
 from pullback.adopting import numpy_calls
 from pullback.adopting.compiling import numba_class_names, numba_names
 from pullback.adopting.owning import alone, note_call, note_joined, owned
 from pullback.adopting.random_numbers import random_namespace_names
 from pullback.adopting.structured import Fields
-from pullback.memory.in_force import LIVE
+from pullback.memory.in_force import LIVE, innermost
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.primitives.shaping.windows import as_strided
 from pullback.recording.handles import Handle, value
@@ -30,6 +30,7 @@ from pullback.recording.recorder import LISTS
 from pullback.rules.declaration import primitive
 from pullback.words import plugins
 from pullback.words.errors import PluginError
+from pullback.words.specs import INEXACT
 
 CREATORS: Final = tuple(
     "zeros ones empty eye identity tri linspace logspace geomspace fromfunction frombuffer fromstring "
@@ -135,12 +136,22 @@ def stride_tricks_namespace() -> Namespace:
     return Namespace(np.lib.stride_tricks, {"as_strided": ask})
 
 
+def _own_matrix(made: Any) -> Any:
+    """A new matrix of adopted code: while a trace is under way one that can hold traced values."""
+    if not LIVE or innermost(follows=True) is None:
+        return made
+    array = np.array(made)
+    return matrices.Matrix(owned(array) if array.dtype.kind in INEXACT else array)
+
+
 @cache
 def numpy_namespace() -> Namespace:
     """NumPy, for adopted code."""
     names: dict[str, Any] = {name: _asking(name) for name in JOINING}
     names |= {name: _creating(name) for name in CREATORS}
     names |= {"r_": numpy_calls.r_, "c_": numpy_calls.c_, "vectorize": numpy_calls.vectorize}
+    names |= {name: matrices.MatrixMaker(name, _own_matrix) for name in ("matrix", "asmatrix")}
+    names |= {"bmat": partial(matrices.bmat, own=_own_matrix)}
     names["random"], names["lib"] = random_namespace(), lib_namespace()
     names |= {name: getattr(iterators, name) for name in ("broadcast", "nditer", "ndenumerate")}
     names |= {"isscalar": numpy_calls.isscalar, "__all__": list(np.__all__)}

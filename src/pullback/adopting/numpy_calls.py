@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
+from pullback.adopted_kinds.matrices import Matrix, behind, of_array
 from pullback.primitives.shaping.nested_lists import (
     as_operand,
     carries,
@@ -31,7 +32,9 @@ def _taking(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def convert(contents: Any, *args: Any, **kwargs: Any) -> Any:
-        if getattr(type(contents), "holds_tracer", False):  # a matrix of a plugin's
+        if isinstance(contents, Matrix):
+            if function is np.asanyarray and not args and not kwargs:
+                return contents
             contents = contents.A
         if holds_tracer(contents):
             kwargs = {name: value for name, value in kwargs.items() if name != "like"}
@@ -51,6 +54,8 @@ def _joining(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def join(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(arrays) in (list, tuple) and any(isinstance(part, Matrix) for part in arrays):
+            return of_array(join(behind(arrays), *args, **kwargs))
         parts = (
             arrays
             if isinstance(arrays, Handle | np.ndarray) or not holds_tracer(arrays)
@@ -144,6 +149,8 @@ class Concatenator:
 
     def __getitem__(self, key: Any) -> Any:
         items = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(item, Matrix) for item in items):
+            return of_array(self[behind(items)])
         if not any(holds_tracer(bound) for item in items for bound in _bounds(item)):
             return self.own[key]
         words = items[:1] if isinstance(items[0], str) else ()

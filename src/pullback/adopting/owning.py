@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
+from pullback.adopted_kinds.matrices import named_matrix
 from pullback.adopting.structured import as_fields
 from pullback.memory.in_force import innermost
 from pullback.recording.copies import overlaps_itself
@@ -296,14 +297,13 @@ def _is_walked(x: Any) -> bool:
     kind: Any = type(x)
     if kind in CONTAINERS:
         return True
-    described = x if kind is FunctionType or issubclass(kind, type) else kind
-    return str(described.__module__).partition(".")[0] == COPIES
+    return str((x if kind is FunctionType or issubclass(kind, type) else kind).__module__).partition(".")[0] == COPIES
 
 
 def of_module(x: Any) -> Any:
     """What a name of an adopted module stands for, while a trace is under way."""
     if type(x) is not np.ndarray or x.dtype.kind not in INEXACT:
-        return x
+        return named_matrix(x, of_module) if type(x) is np.matrix else x
     found, notebook = standing(x, named=True), NOTEBOOK.get()
     if notebook is not None and found is not x:
         notebook.note_of_module(x, found, _adopted_frame())

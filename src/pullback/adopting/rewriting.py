@@ -65,8 +65,8 @@ RESULT: Final = "__pb_result__"
 LISTED: Final = ("numpy", "numpy.linalg", "numpy.fft")
 """Modules whose functions take lists for arrays, and look into these without asking what is in them."""
 TAKE_LISTS: Final = frozenset(vars(numpy_calls)) | frozenset(
-    "block multi_dot lexsort select choose piecewise apply_along_axis apply_over_axes histogramdd zeros ones empty "
-    "errstate printoptions".split()
+    "block bmat matrix asmatrix multi_dot lexsort select choose piecewise apply_along_axis apply_over_axes histogramdd "
+    "zeros ones empty errstate printoptions".split()
 )
 """Functions that do ask, those of which a list is no array, and those of which no argument is one."""
 

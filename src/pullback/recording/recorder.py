@@ -39,8 +39,8 @@ from pullback.rules.parameters import frozen_params
 from pullback.rules.rule_names import read, read_spec
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
-from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
-from pullback.words.plugins import stand_in
+from pullback.words.foreign import ARRAY_LIKE, ORDINARY, kind_of, plain_operand, takes_the_operator
+from pullback.words.plugins import COPIES, stand_in
 from pullback.words.specs import shared_spec
 
 NUMBERS = (int, float, complex, np.generic)
@@ -115,6 +115,8 @@ def _by_another(prim: Primitive, operands: tuple[Any, ...]) -> Any:
     scalar, weak = not any(issubclass(t, np.ndarray) for t in types), set(types) <= {float, complex}
     if any(takes_the_operator(o, scalar=scalar, weak=weak) for o in others):
         return NotImplemented
+    if any(_array_of_its_own(o) is not o for o in others):
+        return call(prim, tuple(map(_array_of_its_own, operands)), NO_PARAMS)
     if prim.symbol not in SPARSE or not any(hasattr(type(o), "tocsr") for o in others):
         return None
     if any(hasattr(type(o), "holds_tracer") for o in others):
@@ -123,6 +125,17 @@ def _by_another(prim: Primitive, operands: tuple[Any, ...]) -> Any:
     if traced_sparse is None:
         return None
     return SPARSE[prim.symbol](*(o if isinstance(o, Handle) else traced_sparse(o) for o in operands))
+
+
+def _array_of_its_own(operand: Any) -> Any:
+    """The traced array that an instance of an adopted class gives for itself, where NumPy would ask for its array;
+    anything else as it is."""
+    made = (
+        operand.__array__()
+        if kind_of(operand) == ARRAY_LIKE and type(operand).__module__.partition(".")[0] == COPIES
+        else operand
+    )
+    return made if isinstance(made, Handle) else operand
 
 
 def operand_value(operand: Any, tape: Tape, prim: Primitive) -> Any:

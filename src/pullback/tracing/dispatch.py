@@ -111,7 +111,7 @@ def _exact_form(prim: Primitive, pattern: str) -> Any:
     return prim.forms[key]
 
 
-def array_function(handle: Any, func: Callable[..., Any], _types: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+def array_function(handle: Any, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     """What NumPy calls where a function of its own meets a tracer, a method of that: :func:`function`, sooner where a
     caller for these types is made."""
     if not kwargs and not handle._tape.mode:
@@ -119,7 +119,11 @@ def array_function(handle: Any, func: Callable[..., Any], _types: Any, args: tup
         direct, weak = type(declared) is Composite and declared.direct, handle._tape.kinds.weak
         if direct and (fast := direct.callers.get(tuple(map(type, args)))) and type(args[0]) is not weak:
             return fast(args, declared.how)
-    return function(handle, func, args, kwargs)
+    return (
+        NotImplemented  # a matrix is asked next
+        if not handle._tape.kinds.ordinary.issuperset(types) and any(hasattr(t, "behaves_as_matrix") for t in types)
+        else function(handle, func, args, kwargs)
+    )
 
 
 def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -34,6 +34,7 @@ def in_place(name: str, handle: Any, other: Any) -> Any:
     value: Any = None if deferred else handle._value
     if type(value) is np.float64 and not handle._tape.mode and type(other) in PLAIN and name in OPERATORS:
         return OPERATORS[name](handle, other)
+    other = other.A if getattr(type(other), "behaves_as_matrix", False) else other  # its elements, for * as well
     if is_foreign(other, handle._tape):
         other = standing_for(other)
     if (

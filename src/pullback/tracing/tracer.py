@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.shaping.nested_lists import as_operand
+from pullback.primitives.shaping.nested_lists import as_elements
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.crossing import in_step, leave_followed
 from pullback.recording.handles import Handle, Kinds, layout_of, plain_value, resolve, value
@@ -378,5 +378,5 @@ class Weak(Tracer):
         return bool(float(plain_value(self)).is_integer())
 
 
-KINDS = Kinds(Tracer, View, Buffer, Weak, as_operand)
+KINDS = Kinds(Tracer, View, Buffer, Weak, as_elements)
 _CALLED_WITH = {"Tracer": Tracer, "served": frozenset((Tracer, View)), "called": called, **TAKING_OVER}

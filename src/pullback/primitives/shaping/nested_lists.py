@@ -111,3 +111,9 @@ def laid_out(whole: Any, plain: Any) -> Any:
 def as_operand(x: Any) -> Any:
     """Nested lists with tracers as one tracer; anything else as it is."""
     return converted(np.asarray, x, (), {}) if not isinstance(x, Handle) and holds_tracer(x) else x
+
+
+def as_elements(x: Any) -> Any:
+    """What is written into an array: nested lists with tracers as one tracer, of a traced matrix the array behind it;
+    anything else as it is."""
+    return x.A if getattr(type(x), "behaves_as_matrix", False) else as_operand(x)

@@ -14,7 +14,7 @@ from scipy import sparse
 
 import pullback as pb
 from pullback_scipy.mirroring import holds
-from pullback_scipy.sparse_arrays.dense_matrices import DenseMatrix
+from pullback_scipy.sparse_arrays.dense_matrices import behind, of_array
 from pullback_scipy.sparse_arrays.entries import Entries
 from pullback_scipy.sparse_arrays.products import Made, added, product, rows_and_columns, transposed_product
 
@@ -221,7 +221,7 @@ class SparseArray:
         return np.reshape(added(self.data, flat, n=self.shape[0] * self.shape[1]), self.shape)
 
     def todense(self) -> Any:
-        return DenseMatrix(self.toarray()) if self.is_matrix else self.toarray()
+        return of_array(self.toarray()) if self.is_matrix else self.toarray()
 
     def sum(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         if out is not None:
@@ -232,9 +232,7 @@ class SparseArray:
             other = 1 - axis % 2
             found = added(self.data, np.asarray(self.coords[other]), n=self.shape[other])
             if self.is_matrix:
-                found = DenseMatrix(np.expand_dims(found, axis))
-        if dtype is not None and isinstance(found, DenseMatrix):
-            return DenseMatrix(found.A.astype(dtype))
+                found = of_array(np.expand_dims(found, axis))
         return found if dtype is None else found.astype(dtype)
 
     def mean(self, axis: Any = None) -> Any:
@@ -372,7 +370,8 @@ def sparse_sum(left: SparseArray, right: Any) -> Any:
             return left
         if np.ndim(right) == 0:
             raise NotImplementedError("adding a nonzero scalar to a sparse array is not supported")
-        return left.todense() + np.broadcast_to(right, left.shape)
+        whole = left.toarray() + np.broadcast_to(behind(right), left.shape)
+        return of_array(whole) if left.is_matrix else whole
     right = ours(right)
     rows, columns = (np.concatenate(pair) for pair in zip(left.coords, right.coords, strict=True))
     kind = sparse.coo_matrix if left.is_matrix else sparse.coo_array
