@@ -196,3 +196,53 @@ def test_a_compiled_function_calls_compiled_functions_of_another_module(tmp_path
     assert copy.compiled.signatures
     np.testing.assert_allclose(pb.grad(copy)(1.3), (plain(1.3 + 1e-6) - plain(1.3 - 1e-6)) / 2e-6, rtol=1e-8)
     assert pb.grad(lambda x: x * copy(1.3))(2.0) == plain(1.3)  # compiled within a trace
+
+
+STENCILS = """
+import numpy as np
+from numba import njit, stencil
+
+@stencil
+def spread(a, c):
+    return c * (a[0, 1] + a[0, -1] + a[1, 0] + a[-1, 0] - 4 * a[0, 0])
+
+@stencil(neighborhood=((-2, 1),), cval=0.5)
+def mean(a):
+    total = 0.0
+    for k in range(-2, 2):
+        total += a[k]
+    return total / 4
+
+@stencil
+def product(a, b):
+    return a[0] * b[1]
+
+@njit
+def twice(u, c):
+    return spread(spread(u, c), c)
+
+def run(x):
+    u = np.outer(x, np.arange(6.0)) ** 2
+    out = np.zeros(6)
+    mean(x, out=out)
+    return (twice(u, x[0]) ** 2).sum() + (mean(x) * x).sum() + (out**2).sum() + product(x, np.arange(6.0) ** 2).sum()
+"""
+
+
+def test_stencils_are_applied_to_all_elements_at_once_on_tracers(tmp_path, monkeypatch):
+    (tmp_path / "with_stencils.py").write_text(STENCILS)
+    monkeypatch.syspath_prepend(tmp_path)
+    plain, copy, x = __import__("with_stencils").run, pb.adopt("with_stencils").run, np.linspace(0.3, 1.1, 6)
+    assert copy(x) == plain(x)
+    value, gradient = pb.value_and_grad(copy)(x)
+    np.testing.assert_allclose(value, plain(x), rtol=1e-14)
+    differences = [(plain(x + 1e-6 * e) - plain(x - 1e-6 * e)) / 2e-6 for e in np.eye(6)]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-7)
+    assert (pb.grad(copy, policy=pb.Recompute())(x) == gradient).all()
+    file = tmp_path / "with_absolute_indices.py"
+    file.write_text(
+        "import numpy as np\nfrom numba import stencil\n@stencil(standard_indexing=('b',))\ndef f(a, b):\n"
+        "    return a[1] * b[0]\ndef run(x):\n    return f(x, np.ones(2)).sum()\n"
+    )
+    with pytest.raises(pb.NotDifferentiableError, match=r"standard_indexing has no derivative here \(f\); write"):
+        pb.grad(pb.adopt(file).run)(x)

@@ -12,10 +12,12 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 import numpy as np
+from attrs import frozen
 
 from pullback.adopting.numpy_calls import vectorize
 from pullback.memory.in_force import LIVE
 from pullback.recording.handles import Handle
+from pullback.words.errors import NotDifferentiableError
 from pullback.words.plugins import COPIES, LIVE_NAME
 
 DECORATORS = ("jit", "njit", "generated_jit")
@@ -108,6 +110,67 @@ class CompiledOverRows(Compiled):
             outs = [x[row] if own else x[(*row, None)] for x, own in zip(made, names[len(given) :], strict=True)]
             self.py_func(*parts, *outs)
         return made[0] if len(made) == 1 else tuple(made)
+
+
+class CompiledStencil(Compiled):
+    """A kernel that ``numba.stencil`` applies at each element; on tracers it is applied to all of them at once, on
+    slices that lie as far apart as its indices say."""
+
+    def __init__(self, function: Any, decorate: Callable[[Any], Any], options: Any) -> None:
+        super().__init__(function, decorate)
+        self._options = options
+
+    def on_tracers(self, *args: Any, out: Any = None) -> Any:
+        """The results where the kernel has its neighbours, ``cval`` around them."""
+        if self._options.get("standard_indexing"):
+            raise NotDifferentiableError(
+                f"numba.stencil with standard_indexing has no derivative here ({self.__name__}); write the sums of the "
+                "kernel with slices of the arrays"
+            )
+        arrays = [x for x in args if np.ndim(x)]
+        reaches = [
+            (min(0, low), max(0, high)) for low, high in self._options.get("neighborhood") or self._reaches(args)
+        ]
+        shape = arrays[0].shape
+        inner = tuple(slice(-low, n - high) for (low, high), n in zip(reaches, shape, strict=True))
+        found = self.py_func(*(_Neighbours(x, inner) if np.ndim(x) else x for x in args))
+        if out is None:
+            like: Any = next(x for x in args if isinstance(x, Handle))
+            out = np.full_like(like, self._options.get("cval", 0), np.result_type(found), shape=shape)
+        elif "cval" in self._options:
+            out[...] = self._options["cval"]
+        out[inner] = found
+        return out
+
+    def _reaches(self, args: Any) -> list[tuple[int, int]]:
+        """The least and the greatest index that the kernel reads along each axis."""
+        read: list[tuple[int, ...]] = []
+        self.py_func(*(_Probe(x, read) if np.ndim(x) else x for x in args))
+        return [(min(along), max(along)) for along in zip(*read, strict=True)]
+
+
+@frozen
+class _Neighbours:
+    """An array as a kernel sees it: an index is how far away from its own element."""
+
+    array: Any
+    inner: tuple[slice, ...]
+
+    def __getitem__(self, key: Any) -> Any:
+        offsets = key if isinstance(key, tuple) else (key,)
+        return self.array[tuple(slice(s.start + k, s.stop + k) for s, k in zip(self.inner, offsets, strict=True))]
+
+
+@frozen
+class _Probe:
+    """An array of which is noted what a kernel reads of it; it gives the first element."""
+
+    array: Any
+    read: list[tuple[int, ...]]
+
+    def __getitem__(self, key: Any) -> Any:
+        self.read.append(key if isinstance(key, tuple) else (key,))
+        return self.array[(0,) * np.ndim(self.array)]
 
 
 def _arrays(types: Any) -> list[bool]:
@@ -219,7 +282,17 @@ def numba_names(original: Any) -> dict[str, Any]:
     """The decorators of numba, for adopted code."""
     kinds = dict.fromkeys(DECORATORS, Compiled) | {"vectorize": CompiledUfunc}
     known = {name: _decorator(getattr(original, name), kind) for name, kind in kinds.items() if hasattr(original, name)}
-    return known | {"prange": getattr(original, "prange", range), "guvectorize": _over_rows(original)}
+    known |= {"prange": getattr(original, "prange", range), "guvectorize": _over_rows(original)}
+    return known | {"stencil": _stencils(original)}
+
+
+def _stencils(original: Any) -> Callable[..., Any]:
+    def stencil(*args: Any, **options: Any) -> Any:
+        if args and isinstance(args[0], FunctionType):
+            return CompiledStencil(args[0], lambda function: original.stencil(function, *args[1:], **options), options)
+        return lambda function: CompiledStencil(function, original.stencil(*args, **options), options)
+
+    return stencil
 
 
 def _over_rows(original: Any) -> Callable[..., Any]:
