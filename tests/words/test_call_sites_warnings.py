@@ -116,3 +116,21 @@ def test_code_that_belongs_to_no_module_warns():
     with pytest.warns(RuntimeWarning, match="divide by zero") as told:
         pb.grad(names["f"])(np.ones(2))
     assert (told[0].filename, told[0].lineno) == ("<string>", 2)
+
+
+@pytest.mark.parametrize("staging", ["off", "numpy"])
+def test_a_step_that_ends_sooner_than_others_warns_at_its_own_line(staging):
+    def body(k, u):
+        v = u[1:] * 0.0
+        if k % 2:
+            v = v + 1.0
+        return np.concatenate((u[:1], v))
+
+    def gradient():
+        return pb.grad(lambda x: np.sum(pb.fori_loop(0, 5, body, x, staging=staging)[:1]))(np.array([1.0, np.inf, 2.0]))
+
+    lines, first = inspect.getsourcelines(body)
+    for _ in range(3):
+        found = told(gradient)
+        assert {line for text, _, line in found if "multiply" in text} == {first + 1}
+    assert "u[1:] * 0.0" in lines[1]

@@ -7,7 +7,7 @@ from types import EllipsisType
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from pullback.recording.handles import Handle
 from pullback.recording.tape import Tape
@@ -129,6 +129,8 @@ class Operation:
     results: tuple[Result, ...]
     several: bool = False
     """Whether it gives a tuple of values."""
+    site: int = field(default=0, eq=False)
+    """The call site at which it came when it was first recorded; 0 where that is not known."""
 
 
 def same(a: Operation, b: Operation) -> bool:

@@ -3,6 +3,7 @@ the rest of the step is compared as ever."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import CAPTURE, READ, Operation
 from pullback.shadow.quick_operators import EAGER, UNBOUND, KnownStep
 from pullback.shadow.valueless import Following
+from pullback.words.call_sites import called_at
 from pullback.words.ordered_calls import UNDER_WAY, fed
 from pullback.words.undocumented import quiet
 
@@ -109,8 +111,9 @@ class Reading(Following):
             else:
                 operands = tuple(self.eager.by_number[o] if type(o) is int else next(constants) for o in op.operands)
             start = len(tape.records)
+            run = partial(called_at, op.site, self.eager.run) if op.site else self.eager.run
             with warned_before(k < computed), fed(islice(logged, 1)) if is_ordered(op.what) else nullcontext():
-                self.eager.place(op, self.eager.run(op.what, operands, op.params))
+                self.eager.place(op, run(op.what, operands, op.params))
             if op.what is READ:
                 self.read.append(faithful(self.eager.current(op.operands[0])._value))
             elif is_ordered(op.what):

@@ -375,7 +375,8 @@ class ShadowRun(Reading):
             self.why = self.why or f"{what.name} may fail, or give another shape, for what its operands hold"
         if not self.holds:
             self.why = self.why or ERROR_STATE
-        op = Operation(what, noted, params, tuple(range(first, first + len(parts))), results, several)
+        site = tape.records[start][-1] if len(tape.records) > start else 0  # type: ignore[index]
+        op = Operation(what, noted, params, tuple(range(first, first + len(parts))), results, several, site)
         self.operations.append(op)
         self.ranges.append((start, len(tape.records)))
         self.eager.place(op, given)
