@@ -11,7 +11,7 @@ import pytest
 import pullback as pb
 from pullback.nested_derivatives import called_derivatives
 from pullback.nested_derivatives.called_stages import PLAIN
-from pullback.staged_functions import hot_gradients
+from pullback.staged_functions import hot_gradients, shortcuts
 from pullback.staging import shelf
 from pullback.transforms import called_again, jacobian_rows_and_columns
 from pullback.words.call_sites import MISSED
@@ -26,6 +26,7 @@ def stages_come_soon(monkeypatch):
     shelf.forget()
     monkeypatch.setattr(called_derivatives, "BEFORE", dict.fromkeys(called_derivatives.BEFORE, 2))
     monkeypatch.setattr(called_derivatives, "PAYS", 2)
+    monkeypatch.setattr(shortcuts, "PAYS", 2)
     monkeypatch.setattr(called_again, "FEW", 2)
     monkeypatch.setattr(hot_gradients, "SELDOM", 3)
     monkeypatch.setattr(jacobian_rows_and_columns, "ENOUGH", 3)
@@ -74,6 +75,9 @@ WRITTEN = {
 
 def module_level(x):
     return FACTOR * np.dot(x, x) + x[0] * x[1] * x[0] + np.sum(np.sin(x) * TABLE)
+
+
+staged_level = pb.staged(module_level)
 
 
 def with_default(x, k=0.5, table=TABLE):
@@ -136,6 +140,7 @@ def with_keywords_only(k):
 
 MADE = {
     "at the module's level": lambda k: module_level,
+    "staged": lambda k: staged_level,
     "with defaults": lambda k: with_default,
     "one that decides": lambda k: decided,
     "a partial": lambda k: partial(with_default, k=0.25 * k),
@@ -223,6 +228,18 @@ def test_where_anything_is_in_force_a_caller_gives_nothing(answered):
     assert len(answered) == n + 1
 
 
+def test_a_gradient_of_a_staged_function_begins_with_the_caller_of_others():
+    f = pb.staged(lambda x: np.sum(np.sin(x) * x))
+    for _, x, _ in points():
+        pb.grad(f)(x)
+    assert pb.grad(f).__pullback_hot__.first
+    assert not pb.grad(f, allow_int=True).__pullback_hot__.first
+    for _, x, _ in points(3):
+        with pb.using(staging="off"):
+            wanted = [bits(pb.grad(f)(x)), bits(pb.value_and_grad(f)(x)), bits(pb.grad(f, (0,))(x))]
+        assert [bits(pb.grad(f)(x)), bits(pb.value_and_grad(f)(x)), bits(pb.grad(f, (0,))(x))] == wanted
+
+
 def test_a_lambda_that_names_its_gradient_is_a_stage(handed):
     for _, x, t in points():
         pb.jvp(lambda y: 1.0 * pb.grad(module_level)(y), (x,), (t,))
@@ -272,7 +289,7 @@ def test_what_changes_around_is_met(written, change, monkeypatch):
         for k, x, t in points(2 * CALLS):
             if k % 9 == 8:
                 change(monkeypatch, k // 9)
-            for f in (module_level, with_default):
+            for f in (module_level, staged_level, with_default):
                 with pb.using(staging="off"):
                     wanted = ask(f, x, t)
                 assert bits(ask(f, x, t)) == bits(wanted)

@@ -82,6 +82,8 @@ class Hot:
     def __attrs_post_init__(self) -> None:
         self.known = staged_of(self.f)
         self.by_itself = self.known is None
+        if self.known is not None and self.known.warm is not None and self.usual:
+            self.first += self.known.warm.callers_of(self)
         code = getattr(self.f, "__code__", None)
         n_made = 0 if type(code) is not CodeType else _MADE.get(code, 0)
         self.comes_again = self.by_itself and n_made >= SELDOM

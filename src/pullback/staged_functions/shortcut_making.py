@@ -59,11 +59,14 @@ class Warm:
         make = partial(_of_gradient, owner, what, args)
         found = self.gradients.called(what, args, make, hot.told, lambda: hot.anew(hot.f)[0](*args))
         if found is not None:
-            form = "cts" if hot.which.several else "cts[0]"  # as ``hot.told`` has it
-            form = f"(values[0], {form})" if hot.with_value else form
-            caller = caller_when_it_pays(self.gradients, form, args, found[0])
+            caller = caller_when_it_pays(self.gradients, _form_of(hot), args, found[0])
             hot.first[:] = [] if caller is None else [caller]
         return found
+
+    def callers_of(self, hot: Any) -> list[Any]:
+        """The caller that calls of gradients like this one have made, in a list; an empty one where there is none."""
+        what, form = ("gradient", hot.which.numbers), _form_of(hot)
+        return [one.callers[form] for one in self.gradients.kept if one.what == what and form in one.callers][:1]
 
     def tangent(
         self, f: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], forward: Any, ordinary: Callable[[], Any]
@@ -75,6 +78,12 @@ class Warm:
         if found is not None:
             self.tangent_caller = caller_when_it_pays(self.tangents, _PAIR, args, found[0])
         return found
+
+
+def _form_of(hot: Any) -> str:
+    """The form of a gradient's results, as ``hot.told`` has it."""
+    form = "cts" if hot.which.several else "cts[0]"
+    return f"(values[0], {form})" if hot.with_value else form
 
 
 def warm_of(owner: Any) -> Warm:
