@@ -119,6 +119,9 @@ def test_an_array_without_traced_entries_is_that_of_scipy():
         assert a.rows[0] == [1]
         a[0, 0] = x
         assert a.nnz == 2
+        assert mirrored.isspmatrix_lil(a)
+        assert not mirrored.isspmatrix_csr(a)
+        assert mirrored.isspmatrix_csr(a.tocsr())
         return a.tocsr().asformat("dok").tolil().sum()
 
     assert pb.grad(f)(3.0) == 1.0
