@@ -46,6 +46,11 @@ def test_drawn_carries(number):
     require_one_answer(drawn(number))
 
 
+def test_a_state_of_another_layout_comes_after_steps_that_one_function_did():
+    """A step that is entered by what no list of operations is known for, in a run that has waited open."""
+    require_one_answer(drawn(50066))
+
+
 @pytest.mark.slow
 @settings(max_examples=3000, deadline=None)
 @given(st.integers(0, 2**64))

@@ -98,6 +98,7 @@ class ShadowRun(Reading):
             self._follow(known[0], entering)
         else:
             self.following, self.quick, self.bound = None, EAGER, UNBOUND
+            self.pool, self.made = None, ()  # of a step before, whose run has waited open
             self.eager.opened()
 
     @property
