@@ -79,6 +79,9 @@ def written(x):
     for row in M:
         total += row[0, 0] * 2
     total += (x * np.ones(2) * M).sum() + (M > 0.5).sum() + (M == M).all() + np.dot(M, M).sum() + np.linalg.norm(M)
+    y, z = np.linalg.solve(M, np.matrix(x).T), np.linalg.solve(M, x)
+    total += (y.T * y)[0, 0] + (z * z)[0] + (np.copy(M) * M.A)[0, 1] + y.squeeze()[0, 1] + (y.I * y)[0, 0] + y.I[0, 1]
+    total += M.argmax(axis=1)[1, 0] * x[0] + M.argmin() * x[1]
     return total + M.reshape(1, 4)[0, 3] * M.ravel().shape[1] + sum(M.tolist()[0]) + (M.H - M.conj().T + M.real).sum()
 """
 

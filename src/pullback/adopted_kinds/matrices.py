@@ -17,20 +17,20 @@ from pullback.words.errors import ConversionError, NotDifferentiableError
 
 PLAIN: Final[Any] = defmatrix.matrix
 ARRAYS: Final = (
-    np.linalg.solve, np.linalg.norm, np.linalg.det, np.linalg.slogdet, np.linalg.eigvals, np.linalg.eigvalsh, np.trace,
+    np.linalg.norm, np.linalg.det, np.linalg.slogdet, np.linalg.eigvals, np.linalg.eigvalsh, np.trace, np.copy,
     np.allclose, np.shape, np.ndim, np.size,
 )  # fmt: skip
 """Functions whose results are arrays or numbers."""
 MATRICES: Final = (
-    np.linalg.inv, np.linalg.pinv, np.linalg.matrix_power, np.linalg.cholesky, np.dot, np.transpose, np.copy, np.kron,
+    np.linalg.inv, np.linalg.pinv, np.linalg.matrix_power, np.linalg.cholesky, np.dot, np.transpose, np.kron,
     np.concatenate, np.hstack, np.vstack,
 )  # fmt: skip
 """Functions whose results are matrices."""
-REDUCING: Final = frozenset("sum mean std var prod max min any all".split())
+REDUCING: Final = frozenset("sum mean std var prod max min any all argmax argmin".split())
 """Methods, and functions, that keep the axis along which they go."""
 WRAPPED: Final = frozenset("reshape astype conj conjugate round clip diagonal cumsum repeat swapaxes".split())
 """Methods that give a matrix."""
-HANDED_ON: Final = frozenset("tolist item fill nonzero argmax argmin strides flat".split())
+HANDED_ON: Final = frozenset("tolist item fill nonzero strides flat".split())
 """What is the array's own."""
 
 
@@ -66,6 +66,9 @@ class Matrix:
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func in ARRAYS:
             return func(*map(behind, args), **_named(kwargs))
+        if func is np.linalg.solve:  # of the kind of the right side
+            found = func(*map(behind, args), **_named(kwargs))
+            return of_array(found) if isinstance(args[1] if len(args) > 1 else kwargs["b"], Matrix | PLAIN) else found
         if func in MATRICES:
             return of_array(func(*map(behind, args), **_named(kwargs)))
         if func.__name__ in REDUCING and args[0] is self:
@@ -93,7 +96,7 @@ class Matrix:
     A1 = property(lambda self: np.ravel(self.A))
     T = property(lambda self: Matrix(np.transpose(self.A)))
     H = property(lambda self: Matrix(np.conjugate(np.transpose(self.A))))
-    I = property(lambda self: Matrix(np.linalg.inv(self.A)))  # noqa: E741 - as NumPy
+    I = property(lambda self: Matrix(_inverse(self.A)))  # noqa: E741 - as NumPy
     real = property(lambda self: Matrix(np.real(self.A)))
     imag = property(lambda self: Matrix(np.imag(self.A)))
 
@@ -112,7 +115,7 @@ class Matrix:
     flatten = ravel
 
     def squeeze(self) -> "Matrix":
-        return self
+        return self.T if self.shape[1] == 1 else self
 
     def __float__(self) -> float:
         raise ConversionError("float() of a traced matrix would drop the derivative; write M[0, 0] for its one number")
@@ -218,6 +221,10 @@ def _refusal(what: str) -> NotDifferentiableError:
         f"{what} of a traced numpy.matrix has no derivative; write S.toarray() for S.todense(), np.asarray(M) for a "
         "matrix M, and @ for its products"
     )
+
+
+def _inverse(x: Any) -> Any:
+    return np.linalg.inv(x) if len(set(x.shape)) == 1 else np.linalg.pinv(x)
 
 
 def _compared(by: Callable[[Any, Any], Any], x: Matrix, other: Any) -> Any:
