@@ -266,6 +266,7 @@ def test_what_a_sparse_matrix_gives_has_two_axes_and_the_products_of_numpy_matri
         "    found += [(K.sum(axis=0) * K.sum(axis=-1))[0, 0], np.array(D.flatten())[0, :].sum()]\n"
         "    found += [(np.eye(3) - D + 1.0).sum(axis=0)[0, 1], K.mean(axis=1)[2, 0], len(D) * D.size * x[0]]\n"
         "    found += [(D.copy() - u).sum(), np.sum(D * D), np.mean(D, axis=1)[1, 0], ((K + np.eye(3)) * u)[0, 0]]\n"
+        "    found += [((K * D) * u)[1, 0], ((K * np.matrix(np.eye(3))) * u).sum()]\n"
         "    return sum(found)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)

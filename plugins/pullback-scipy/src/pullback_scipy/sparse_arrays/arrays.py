@@ -245,7 +245,8 @@ class SparseArray:
     def __matmul__(self, other: Any) -> Any:
         if sparse.issparse(other) or isinstance(other, SparseArray):
             return sparse_product(self, other)
-        return product(self.data, other, *self.places, made=self.made)
+        whole = product(self.data, behind(other), *self.places, made=self.made)
+        return whole if behind(other) is other else of_array(whole)
 
     def __rmatmul__(self, other: Any) -> Any:
         if sparse.issparse(other):
