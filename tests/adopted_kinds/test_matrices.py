@@ -126,6 +126,23 @@ def test_matrices_of_the_namespace_are_made_of_traced_values():
     assert type(pnp.bmat([[np.eye(2)]])) is np.matrix
 
 
+def test_a_matrix_is_a_structure_around_its_array():
+    def state(x):
+        a = pb.numpy.matrix([[x[0], 1.0], [0.5, x[1]]])
+        return pb.fori_loop(0, 2, lambda _, m: m * m, a, policy=pb.Binomial(1))
+
+    x = np.array([0.7, 1.2])
+    out, pull = pb.vjp(state, x)
+    a = np.array([[x[0], 1.0], [0.5, x[1]]])
+    np.testing.assert_allclose(out.A, np.linalg.matrix_power(a, 4), rtol=1e-14)
+    total = pb.grad(lambda x: np.sum(np.sin(state(x).A)))(x)
+    np.testing.assert_allclose(pull(type(out)(np.cos(out.A)))[0], total, rtol=1e-13)
+    tangent = pb.jvp(lambda x: np.sum(np.sin(state(x).A)), (x,), (np.ones(2),))[1]
+    np.testing.assert_allclose(tangent, total.sum(), rtol=1e-13)
+    with pytest.raises(pb.StructureError, match="the cotangent has structure"):
+        pull(np.ones((2, 2)))
+
+
 @pytest.mark.parametrize(
     ("use", "error", "message"),
     [

@@ -84,8 +84,8 @@ class Matrix:
             return lambda *args, **options: of_array(getattr(self.A, name)(*map(behind, args), **_named(options)))
         if name in HANDED_ON:
             return getattr(self.A, name)
-        if name.startswith("__"):
-            raise AttributeError(name)
+        if name.startswith("_") or not hasattr(PLAIN, name):
+            raise AttributeError(f"'matrix' object has no attribute {name!r}")
         raise _refusal(f"the attribute {name!r}")
 
     # --------------------------------------------------------------------------------------------------- what it is

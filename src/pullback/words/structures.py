@@ -149,8 +149,10 @@ def _register_classes(leaves: list[Any]) -> bool:
 
 @lru_cache(1024)
 def _has_fields(cls: Any) -> bool:
-    """Whether a class is a dataclass, or an attrs class of somebody else's."""
-    return dataclasses.is_dataclass(cls) or (attrs.has(cls) and cls.__module__.split(".")[0] != "pullback")
+    """Whether a class is a dataclass, or an attrs class of somebody else's, or of ours around traced values."""
+    return dataclasses.is_dataclass(cls) or (
+        attrs.has(cls) and (cls.__module__.split(".")[0] != "pullback" or hasattr(cls, "holds_tracer"))
+    )
 
 
 def _register_tuples(definition: Any) -> bool:
