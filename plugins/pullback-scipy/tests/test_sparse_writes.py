@@ -135,3 +135,17 @@ def test_an_array_of_integers_takes_no_traced_number():
         pb.NotDifferentiableError, match="int64 cannot hold a traced float64; make it with dtype=float64"
     ):
         pb.grad(f)(3.0)
+
+
+def test_an_array_that_is_written_into_is_returned_in_another_format(tmp_path):
+    file = tmp_path / "returns_a_matrix.py"
+    file.write_text(
+        "import scipy.sparse as sp\n"
+        "def written(x):\n    A = sp.lil_matrix((2, 2))\n    A[0, 0] = x\n    return A\n"
+        "def compressed(x):\n    return written(x).tocsr()\n"
+    )
+    program = pb.adopt(file)
+    with pytest.raises(pb.NotDifferentiableError, match=r"neither returned .* give A\.tocsr\(\)"):
+        pb.vjp(program.written, 3.0)
+    out, pull = pb.vjp(program.compressed, 3.0)
+    assert pull(out.with_data(np.array([2.0])))[0] == 2.0

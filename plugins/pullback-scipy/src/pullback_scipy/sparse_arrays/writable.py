@@ -40,6 +40,13 @@ class Writable(SparseArray):
     def data(self) -> Any:
         return self.now().data
 
+    @data.setter
+    def data(self, _: Any) -> None:
+        raise pb.NotDifferentiableError(
+            "a lil_matrix or dok_matrix of a trace is neither returned from it nor carried by a loop, and its data are "
+            "not set; give A.tocsr(), which can be"
+        )
+
     @property
     def places(self) -> Any:  # type: ignore[override]
         return self.now().places
