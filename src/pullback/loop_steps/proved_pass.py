@@ -45,6 +45,8 @@ class ProvedPass:
     """The kind of its steps, with the reverse for the seeds that there are."""
     rows: Any = field(init=False)
     """What they take and give beside states (``rows.Rows``); None where that is nothing."""
+    as_it_is: bool = field(init=False)
+    """Whether the functions are entered by the state, and nothing else."""
     left: Callable[[], Any] | None = field(default=None, init=False)
     """What is left of the last action, for which the body is needed."""
     told: Any = field(factory=telling, init=False)
@@ -63,6 +65,7 @@ class ProvedPass:
         stage, work = kind.stage, kind.work
         rows = rows_of(self.one, kind)
         self.rows = rows if rows is not None and (rows.y_cts or rows.x_cts) else None
+        self.as_it_is = kind.active is None and True not in self.chain.steps.x_active
         self.carried = carrying(stage)
         self.advance = usable(stage.advance).function, work.of(stage.advance)
         self._take_both()
@@ -108,11 +111,13 @@ class ProvedPass:
                     if not reads.hold():
                         break
                 if code == AT_ONCE:
-                    proof.leaves = self.kind.standing(state)
+                    if not self.as_it_is:
+                        proof.leaves = self.kind.standing(state)
                     constants = proof.constants(step + lower)
                     if constants is None or (heard and booking is None):
                         break
-                    self._begin(step, state, constants)
+                    if booking is not None or self.kind.stage.lacks_both:
+                        self._begin(step, state, constants)
                     if left and _leaves(numbers, at + 3, n):
                         seeds = self._reversed(*self.leaf, step, state, constants, seeds)[-2:]
                     else:
@@ -200,6 +205,8 @@ class ProvedPass:
         """What a function that records and reverses a step gives: the state after it, if it gives that, and the
         cotangents of the state with the sums."""
         cts, sums = seeds
+        if self.as_it_is and self.rows is None:
+            return function(state, self.proved.values, constants, cts, sums, *places)
         rows, entering = self.rows, self.kind.inputs(state, self.chain.steps.entered(step)[1])
         if rows is None:
             return function(entering, self.proved.values, constants, cts, sums, *places)
@@ -256,13 +263,14 @@ class ProvedPass:
         steps, proof, kind = self.chain.steps, self.proved.proof, self.kind
         each, seldom = verifier.compares and verifier.stride > 1, verifier.compares and verifier.stride == 1
         for k in range(start, stop):
-            proof.leaves = kind.standing(state)
+            if not self.as_it_is:
+                proof.leaves = kind.standing(state)
             constants = proof.constants(k + steps.lower)
             if constants is None:
                 chain.store.ledger.n_forward += k - start
                 self.left = partial(chain.advance, k, stop)
                 return state
-            entering = kind.inputs(state, steps.entered(k)[1])
+            entering = state if self.as_it_is else kind.inputs(state, steps.entered(k)[1])
             (returned,) = function(entering, self.proved.values, constants, *places)
             state = self._reached(k, state, returned, compares=each or (seldom and k == stop - 1))
         chain.store.ledger.n_forward += stop - start

@@ -84,11 +84,12 @@ def recorded_on(
             left -= min(left, end - k)
             with told:
                 for step in range(k, end):
-                    proof.leaves = kind.standing(state) if counts else []
+                    if counts:
+                        proof.leaves = kind.standing(state)
                     constants = proof.constants(step + lower, kept=True, own=own) if fixed is None else fixed
                     if constants is None:
                         return step, list(state)
-                    entered = kind.inputs(state, steps.entered(step)[1] if rows else ())
+                    entered = kind.inputs(state, steps.entered(step)[1]) if rows or counts else state
                     returned, slots = function(entered, values, constants, buffers, fresh)
                     entered = []
                     if writes:
