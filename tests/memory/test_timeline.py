@@ -37,7 +37,7 @@ def run(f, policy, x=None):
     return ledger.timeline(), report
 
 
-@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(4), pb.Recompute(), pb.Budget(12_000)], ids=repr)
+@pytest.mark.parametrize("policy", [pb.SaveAll(), pb.Binomial(4), pb.Recompute(), pb.Budget(13_000)], ids=repr)
 @pytest.mark.parametrize("f", [by_loop, by_steps, plainly])
 def test_its_peak_is_that_of_the_report_to_the_byte(f, policy):
     line, report = run(f, policy)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.promises.reading_programs import SIZES, Reading, drawn, fault_of, gradients, peak_of
+from tests.promises.reading_programs import SIZES, SLACK, Reading, drawn, fault_of, gradients, peak_of
 
 import pullback as pb
 
@@ -18,6 +18,13 @@ FOUND = (  # each took more than its bytes before it was mended
     Reading(10_000, ((10, "checkpoint", 58, 1, 2), (10, "iterator", 92, 0, 3)), repeats=False, share=1.0),  # nor code
     # Later steps of plain code may take more than the first.
     Reading(10_000, ((0, "steps", 21, 4, 3), (0, "checkpoint", 9, 1, 2), (20, "checkpoint", 9, 2, 3)), True, 0.6),
+    # Cotangents of what passes through many steps of plain code were not there when its steps were run again,
+    Reading(125_000, ((0, "iterator", 12, 4, 3), (20, "checkpoint", 6, 1, 0)), repeats=False, share=0.02),
+    Reading(125_000, ((20, "checkpoint", 8, 1, 2),), repeats=False, share=0.02),
+    Reading(10_000, ((10, "range", 113, 0, 4), (10, "fori", 7, 4, 2), (0, "range", 119, 3, 2)), True, 0.0),
+    # nor did the first steps of such code give way to the one under way.
+    Reading(125_000, ((10, "outputs", 24, 3, 4), (3, "checkpoint", 10, 2, 4), (20, "fori", 15, 2, 0)), False, 0.1),
+    Reading(10_000, ((3, "fori", 94, 2, 1), (10, "checkpoint", 21, 0, 2), (10, "scan", 72, 3, 3)), False, 0.0),
 )
 
 
@@ -55,6 +62,26 @@ def test_the_figure_for_code_after_a_loop_is_that_of_the_way_that_takes_less(n_a
     run(refused.value.minimum_bytes)
     with pytest.raises(pb.BudgetError):
         run(int(refused.value.minimum_bytes / 1.05))
+
+
+def passing_arrays(x):
+    ws = [x * (1 + 0.01 * k) for k in range(20)]
+    u = x
+    for _ in range(40):
+        u = np.tanh(u + 0.1 * np.sin(u))
+    return np.sum(u) + sum(np.sum(np.sin(w * u)) for w in ws)
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+def test_the_figure_for_plain_code_is_what_it_takes(repeats):
+    """It is told when the program has run forward, once, and is enough; a peak is little less."""
+    x = np.linspace(0.1, 1.0, 50_000)
+    with pytest.raises(pb.BudgetError) as refused:
+        gradients(passing_arrays, pb.Budget(1), x, repeats=repeats)
+    policy = pb.Budget(refused.value.minimum_bytes)
+    gradients(passing_arrays, policy, x, repeats=repeats)
+    _, peak = peak_of(lambda: gradients(passing_arrays, policy, x, repeats=repeats))
+    assert 0.9 * policy.max_bytes <= peak <= policy.max_bytes + SLACK, (peak / x.nbytes, policy.max_bytes / x.nbytes)
 
 
 def test_code_after_a_loop_takes_what_it_needs_and_no_more():

@@ -84,7 +84,7 @@ def go_forward(record: Any) -> int | None:
     chain, machine, schedule = record.chain, record.machine, record.schedule
     held = getattr(schedule, "held", "") if machine.n is not None else getattr(schedule, "n_whole", 0)
     if held and not chain.store.ledger.heard and isinstance(chain.store.tier(MEMORY), ByReference):
-        from pullback.memory.lending import goes_whole  # noqa: PLC0415 - for those who pass a number of bytes
+        from pullback.loops.whole_loops import goes_whole  # noqa: PLC0415 - for those who pass a number of bytes
 
         if goes_whole(schedule, machine, chain):
             return int(machine.n)
@@ -306,8 +306,7 @@ def _besides_again(record: Any, held: int) -> int:
     from pullback.memory.lending import beyond_result  # noqa: PLC0415 - for those who pass a number of bytes
 
     more = held - record.besides + record.working
-    besides: int = record.besides + beyond_result(more, sizes_of(record)["state_bytes"])
-    return besides
+    return int(record.besides + beyond_result(more, sizes_of(record)["state_bytes"]))
 
 
 def least_beside(record: Any) -> int:

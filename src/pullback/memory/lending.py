@@ -7,7 +7,6 @@ up a tape costs one forward step, and giving up a snapshot the steps between it 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from attrs import define, field
@@ -17,8 +16,7 @@ from pullback.memory.executor import carry_out
 from pullback.memory.ledger import Item, record_items, value_items
 from pullback.memory.working_bytes import Variables, books_of
 from pullback.optimal_schedules.unified import forward_steps
-from pullback.scheduling.actions import MEMORY, Delete, Kind, Save
-from pullback.scheduling.machine import Machine
+from pullback.scheduling.actions import MEMORY, Delete, Save
 from pullback.words.errors import BudgetError
 
 PARTS: Final = 8
@@ -74,15 +72,23 @@ class Lender:
     """What it holds, as booked."""
     outside: int = field(init=False)
     """What was booked besides when its forward pass was over."""
+    told_at_end: bool = False
+    """Whether it is not known before the trace has ended what its reverse pass takes."""
     agreed: int | None = field(default=None, init=False)
     """What its reverse pass leaves free on each rank, where they agree on that."""
 
     def __attrs_post_init__(self) -> None:
-        machine, policy = self.run.machine, self.run.schedule.policy
+        policy = self.run.schedule.policy
+        self._find_levels(policy)
+        self.own, self.reserved_first = self.chain.store.ledger.total - policy.begun, int(policy.reserved)
+        self.outside = self._outside() - self.own
+
+    def _find_levels(self, policy: Any) -> None:
+        """What may be left of what is held now, under a policy that leaves free what others hold."""
+        machine = self.run.machine
         stored = machine.stored.get(MEMORY, set())
         self.snapshots = sorted(step for kind, step in stored if kind == "state")
-        n = machine.n
-        first = 0
+        n, first = machine.n, 0
         if machine.whole:
             self.snapshots = [0]
         else:
@@ -98,14 +104,11 @@ class Lender:
             wanted.append((n, count))
         if not self.splits.feasible:  # later steps were larger by a little than there is room for
             wanted = wanted[:1]
-        self.levels = []
+        self.level, self.levels = 0, []
         for stop, count in wanted:
             nbytes = (n - stop) * self.sizes["tape_bytes"] + count * self.sizes["state_bytes"]
             if not self.levels or nbytes < self.levels[-1].nbytes:
                 self.levels.append(Level(nbytes, self._steps(stop, min(count, most)), stop, count))
-        self.own = self.chain.store.ledger.total - policy.begun
-        self.outside = self._outside() - self.own
-        self.reserved_first = int(self.run.schedule.policy.reserved)
 
     def _steps(self, stop: int, count: int) -> int:
         """What is run where ``count`` snapshots and the tapes from ``stop`` on are left."""
@@ -181,10 +184,18 @@ class Lender:
     @property
     def least(self) -> int:
         """The bytes that its reverse pass can do with."""
+        policy = self.run.schedule.policy.reserving(self.reserved, start_held=self.run.schedule.policy.start_held)
+        return int(policy.least(self.run.machine.n, **self.sizes))
+
+    def takes_all(self, nbytes: int) -> None:
+        """The trace has ended: it is known what its reverse pass takes at least, with all that is held besides and all
+        cotangents."""
         policy = self.run.schedule.policy
-        return int(
-            policy.reserving(self.reserved, start_held=policy.start_held).least(self.run.machine.n, **self.sizes)
-        )
+        least = policy.reserving(0, start_held=policy.start_held).least(self.run.machine.n, **self.sizes)
+        self.outside, self.variables, self.waiting = self._outside(), None, 0
+        self.reserved_first = nbytes - int(least)
+        if nbytes <= policy.max_bytes:
+            self._find_levels(policy.reserving(self.reserved_first, start_held=policy.start_held))
 
     def foresees(self) -> None:
         """The reverse pass begins: records after it tell which cotangents will wait, and it gives way to them now."""
@@ -195,7 +206,9 @@ class Lender:
     def counts_waiting(self) -> None:
         """The trace has ended: what cotangents will take that wait while it is reversed."""
         if self.variables is not None:
-            self.waiting = self.variables.waiting(self.tape.records[self.place :])
+            governor = getattr(self.tape, "governor", None)
+            more = () if governor is None else governor.sent_from(self.place)
+            self.waiting = self.variables.waiting(self.tape.records[self.place :], more)
 
     def agrees(self, agreement: Any, told: str) -> None:
         """The reverse pass comes to a loop whose schedule is the same on all ranks: each gives up what one of them has
@@ -258,24 +271,6 @@ def _arrays(cts: Iterable[Any]) -> Iterator[Any]:
             yield each
 
 
-def goes_whole(schedule: Any, machine: Machine, chain: Any) -> bool:
-    """Whether all steps of a loop have been recorded and kept, as save-all does it. One of unknown length goes so until
-    something has to give way: then its schedule is where it would be if it had gone by it."""
-    n, n_whole = machine.n, schedule.n_whole
-    chain.verifier.looks_seldom()
-    kinds: list[Kind] = ["tape"] if schedule.held == "tapes" else ["tape", "state"]
-    if "state" in kinds:
-        chain.store.entries["state", 0, MEMORY] = chain.snapshot(0)
-    reached: int = chain.go_forward_saving(n, n_whole)
-    if n is not None or reached < n_whole:
-        machine.n = machine.r = reached
-        machine.hold_all(*kinds)
-        return True
-    for action in islice(schedule, len(kinds) - 1 + 2 * n_whole):  # x_0, and each step recorded and kept
-        machine.apply(action)
-    return False
-
-
 def gives(lender: Lender) -> bool:
     """Whether it can do with fewer bytes than it holds."""
     return lender.level < len(lender.levels) - 1
@@ -287,18 +282,18 @@ def per_byte(lender: Lender) -> float:
     return (after.n_forward - now.n_forward) * lender.sizes["tape_bytes"] / (now.nbytes - after.nbytes)
 
 
-def borrowed(ledger: Any, policy: Any, besides: int, n: int | None, sizes: dict[str, int], *, start_held: bool) -> int:
+def borrowed(
+    ledger: Any, policy: Any, besides: int, n: int | None, sizes: dict[str, int], *, start_held: bool,
+    refuses: bool = True,
+) -> int:  # fmt: skip
     """The bytes that earlier loops have given up so that together with one of ``n`` steps, under ``policy`` and with
     ``besides`` bytes taken, they run the fewest forward steps; all that they can where the loop does not fit."""
     freed = 0
     while levels := _asked(ledger.lenders, partial(policy.reserving, start_held=start_held), besides - freed, n, sizes):
-        before = ledger.total
-        for lender, level in zip(ledger.lenders, levels, strict=True):
-            if level > lender.level:
-                lender.give(level)
-        freed += before - ledger.total
-    least = max((lender.least for lender in ledger.lenders), default=0)
-    if least > policy.max_bytes and not ledger.choices:  # what was decided within the run does not refuse
+        pairs = zip(ledger.lenders, levels, strict=True)
+        freed += sum(_freed_by(lender, level) for lender, level in pairs if level > lender.level)
+    least = max((lender.least for lender in ledger.lenders if not lender.told_at_end), default=0)
+    if refuses and least > policy.max_bytes and not ledger.choices:  # what was decided within the run does not refuse
         least = (
             SPARE
             + sum(lender.sizes["state_bytes"] for lender in ledger.lenders)
@@ -348,11 +343,20 @@ def foresee_waiting(ledger: Any, room: int) -> int:
 
 def give_all(ledger: Any) -> int:
     """The bytes that earlier loops have given up, all that they can."""
-    before = ledger.total
-    for lender in ledger.lenders:
-        if gives(lender):
-            lender.give(len(lender.levels) - 1)
-    return int(before - ledger.total)
+    return sum(_freed_by(lender, len(lender.levels) - 1) for lender in ledger.lenders if gives(lender))
+
+
+def _freed_by(lender: Lender, level: int) -> int:
+    """The bytes that are free when a loop has let go of what is not held at this level: what variables of the program
+    have of it stays."""
+    before = _there(lender)
+    lender.give(level)
+    return before - _there(lender)
+
+
+def _there(lender: Lender) -> int:
+    governor, total = getattr(lender.tape, "governor", None), int(lender.chain.store.ledger.total)
+    return total if governor is None else total + int(governor.bytes_beside((), len(lender.tape.records)))
 
 
 def _asked(lenders: list[Lender], reserving: Any, besides: int, n: int | None, sizes: dict[str, int]) -> list[int]:

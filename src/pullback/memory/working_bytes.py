@@ -233,9 +233,10 @@ class Variables:
         there = ((reference(), nbytes) for reference, nbytes, stays in self.buffers if stays or records_stay)
         return {id(buffer): nbytes for buffer, nbytes in there if buffer is not None}
 
-    def waiting(self, records: Iterable[Any]) -> int:
-        """What the cotangents of these values take that ``records`` after the loop will have sent."""
-        read = {ident for record in records if record is not None for ident in FORMS[record[0]].ids(record)}
+    def waiting(self, records: Iterable[Any], more: Iterable[int] = ()) -> int:
+        """What the cotangents of these values take that ``records`` after the loop will have sent, and those after it
+        that have let go of what they read: the ids ``more``."""
+        read = {ident for record in records if record is not None for ident in FORMS[record[0]].ids(record)}.union(more)
         return sum(nbytes for ident, nbytes in self.ids.items() if ident in read)
 
 

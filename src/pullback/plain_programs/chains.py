@@ -10,6 +10,7 @@ from pullback.plain_programs.plain_snapshots import PlainSnapshots
 from pullback.policies.save_all import SaveAll
 from pullback.replay.followed_steps import FollowedRecipes
 from pullback.replay.step_recipes import StepRecipes
+from pullback.replay.sweep_bytes import MeasuredRecipes
 from pullback.words.errors import PolicyError
 
 PROGRAM = "the program"
@@ -65,6 +66,8 @@ def _of_steps(
         snapshots, recipes = PlainSnapshots(store), StepRecipes(calls=calls)
         if governor.marked and calls is None and name != PROGRAM:
             recipes = governor.following = FollowedRecipes(tape=governor.tape, reads=snapshots)
+        if governor.binds and name == PROGRAM and governor.cutter is not None:
+            recipes = MeasuredRecipes(tape=governor.tape)
         chain = PlainChain(snapshots=snapshots, recipes=recipes, staging=staging_in_force(how[1]), **parts)
     if gauge is not None:
         gauge.chain = chain

@@ -4,6 +4,7 @@ A loop function runs step 0 to know them. Marked steps are run by the user, so t
 been recorded, and catches up with them.
 """
 
+from collections.abc import Collection, Mapping
 from functools import partial
 from math import inf
 from typing import Any
@@ -12,7 +13,8 @@ from pullback.choosing.agreement import agreed, least
 from pullback.memory.ledger import record_items, value_items
 from pullback.memory.working_bytes import BESIDE, FREE_BOOKS, RECORD_BYTES, Lifetimes, books_of, parts_of_keys
 from pullback.plain_programs.plain_snapshots import INITIAL
-from pullback.replay.step_recipes import OPERAND_BYTES, OPERANDS_BYTES, SLOT_BYTES, STEP_BYTES
+from pullback.replay.step_recipes import BOOK_BYTES, OPERAND_BYTES, OPERANDS_BYTES, SLOT_BYTES, STEP_BYTES
+from pullback.replay.sweep_bytes import MeasuredRecipes
 from pullback.rules.forms import FORMS
 from pullback.scheduling.actions import MEMORY
 from pullback.words.errors import BudgetError
@@ -23,9 +25,7 @@ SPARE = 4
 """One part in so many beyond what is needed now is asked for, so that not every operation asks."""
 FIRST_SHARE = 4
 """The divisor of the bytes that gives the part which the first steps may take."""
-BOOK_BYTES = 120
-"""Bytes of a step while the way back is gone: what its tape and its replay are known by."""
-OWN_BYTES = RECORD_BYTES + 120
+OWN_BYTES = RECORD_BYTES + 150
 """Bytes of Python's own objects, for each record of code that has just run, with the handle that it made."""
 WATCHED_BYTES = 500
 """Bytes of Python's own objects, for each handle whose lifetime is watched."""
@@ -115,14 +115,26 @@ def _room_for(chain: Any, limit: int, asked: int) -> float:
     needed = (there + BESIDE * largest) * (SPARE + 1) // SPARE
     room = make_room(ledger, limit, records, needed, books)
     if room == float("inf"):  # nothing can be given up: more may be there than is allowed
-        taken = there + held_now(ledger, chain.tape) + books_of(records, books) + min(FREE_BOOKS, limit // OWN_PART)
-        if taken + largest > limit and governor.holds_for_steps_alone(read):
+        taken = there + held_now(ledger, chain.tape) + books_of(records, books)
+        taken += min(FREE_BOOKS, max(limit // OWN_PART, taken // (OWN_PART - 1)))  # the part of the figure that is told
+        if taken + largest > limit and len(chain.cuts) > 1:
+            chain.catch_up(len(chain.cuts) - 1)  # the steps that are over can be
+        elif taken + largest > limit and _holds_for_steps_alone(chain, read):
             governor.hold_now()
         else:
             governor.floor = max(governor.floor, taken)
         return asked
     left: float = room - needed
     return asked + left
+
+
+def _holds_for_steps_alone(chain: Any, read: Mapping[int, int]) -> bool:
+    """Whether of code that is still in its first step more is held to execute it again, of what the snapshots have
+    ``read``, than records hold that no variable has."""
+    cutter, records = chain.tape.governor.cutter, record_items(chain.tape.records[chain.cuts[0] :])
+    alive: Collection[Any] = () if cutter is None else cutter.alive()
+    given_up = sum(nbytes for key, nbytes, _ in records if key not in alive)
+    return sum(nbytes for key, nbytes in read.items() if key not in alive) > given_up
 
 
 def anew(chain: Any, *, again: bool = False) -> None:
@@ -136,7 +148,8 @@ def anew(chain: Any, *, again: bool = False) -> None:
 
         policy = chain.governing
         waiting = cotangent_items((one.cts[: chain.cuts[0]] for one in chain.sweeps), chain.tape.records)
-        held = held_now(chain.ledger, chain.tape) + sum(nbytes for _, nbytes, _ in waiting)
+        held = held_now(chain.ledger, chain.tape)
+        held += sum(nbytes for _, nbytes, _ in waiting) if chain.recipes.most is None else 0
         besides = min(_besides_again(chain, held), policy.max_bytes - _least_beside(chain))  # there is room: see below
         if chain.agreed:
             [besides] = agreed(chain.tape.agreement, told_of(chain), (besides,))
@@ -155,6 +168,8 @@ def least_again(chain: Any, held: int) -> int:
 def _besides_again(chain: Any, held: int) -> int:
     from pullback.memory.lending import beyond_result  # noqa: PLC0415 - for those who pass a number of bytes
 
+    if chain.recipes.most is not None:
+        return held + int(chain.recipes.most) - _least_beside(chain)
     reserved: int = chain.governing.reserved
     return reserved + beyond_result(held - reserved + chain.working, chain.sizes["state_bytes"])
 
@@ -294,11 +309,17 @@ def _plan(chain: Any, besides: int, seen: int) -> None:
         if in_a_row and chain.ledger.lenders:
             from pullback.memory.lending import borrowed  # noqa: PLC0415 - for those who have several loops
 
-            freed = borrowed(chain.ledger, chain.policy, besides, chain.n, chain.sizes, start_held=chain.repeatable)
+            freed = borrowed(
+                chain.ledger, chain.policy, besides, chain.n, chain.sizes, start_held=chain.repeatable,
+                refuses=not isinstance(chain.recipes, MeasuredRecipes),
+            )  # fmt: skip
         if chain.agreed and chain.policy.room is not None:  # what is given up on each rank is free; all lend, or none
             less, other = agreed(chain.tape.agreement, told_of(chain), (-freed, int(not in_a_row)))
             freed, in_a_row = -less, not other
         besides -= freed
+        if isinstance(chain.recipes, MeasuredRecipes):  # what it takes is known when the trace has ended
+            least = chain.policy.reserving(0, start_held=chain.repeatable).least(chain.n, **chain.sizes)
+            besides = min(besides, chain.policy.max_bytes - least)
         chain.governing = chain.policy.reserving(besides, start_held=chain.repeatable)
         chain.governing = chain.governing.lending(chain.ledger.total) if in_a_row else chain.governing
         chain.schedule = chain.governing.schedule(chain.n, **chain.sizes)
@@ -324,7 +345,9 @@ def tape_bytes(records: Any, known: set[Any]) -> int:
 
 def _require_room(chain: Any, seen: int) -> None:
     """Raise :class:`BudgetError` where the first steps, which had to be recorded, have taken more than is allowed."""
-    if chain.policy.room is not None and seen > chain.policy.room:
+    if isinstance(chain.recipes, MeasuredRecipes):
+        chain.tape.governor.floor = max(chain.tape.governor.floor, seen)
+    elif chain.policy.room is not None and seen > chain.policy.room:
         raise BudgetError(
             f"{chain.policy!r} is too little: the first steps, which are recorded to learn their sizes, and what is "
             f"held beside them take {seen:,} bytes. Allow at least {seen:,} bytes.",
@@ -343,4 +366,9 @@ def lend(chain: Any) -> None:
         from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
 
         place = len(chain.tape.records)
-        chain.ledger.lenders.append(Lender(chain, chain, chain.sizes, bool, chain.tape, chain.variables, place))
+        chain.ledger.lenders.append(
+            Lender(
+                chain, chain, chain.sizes, bool, chain.tape, chain.variables, place,
+                told_at_end=isinstance(chain.recipes, MeasuredRecipes),
+            )
+        )  # fmt: skip

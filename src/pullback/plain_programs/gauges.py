@@ -11,10 +11,15 @@ from pullback.choosing.agreement import agreed
 from pullback.memory.executor import carry_out
 from pullback.memory.ledger import Ledger, record_items, value_items
 from pullback.memory.working_bytes import RECORD_BYTES, books_of
-from pullback.plain_programs.first_steps import BOOK_BYTES, OWN_BYTES, WATCHED_BYTES, agrees, tape_bytes, told_of
+from pullback.plain_programs.first_steps import OWN_BYTES, WATCHED_BYTES, agrees, tape_bytes, told_of
 from pullback.recording.tape import Tape
+from pullback.replay.step_recipes import BOOK_BYTES
+from pullback.replay.sweep_bytes import MeasuredRecipes
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import BudgetError
+
+LOOKS = 16
+"""The most often that a chain is asked to give way before nothing is left to be let go of."""
 
 
 @define(eq=False)
@@ -141,9 +146,11 @@ class LaterSteps:
         largest = max(alive.values(), default=0)
         while (free := chain.policy.room - ledger.total - taken) < largest and (lender := cheapest(ledger.lenders)):
             lender.give(lender.level + 1)
-        if free < largest:
-            self._gives_way(largest - free)
-            free = chain.policy.room - ledger.total - taken
+        asked, limit = 0, chain.policy.room
+        while free < largest and asked <= limit:  # what it reserves is less than is there
+            asked += max(largest - free, *chain.sizes.values(), limit // LOOKS)
+            self._gives_way(asked)
+            free = limit - ledger.total - taken
         if free < 0:
             governor.floor = max(governor.floor, taken + ledger.total)
         cutter.most = cutter.made + max(0, free - largest)
@@ -152,7 +159,7 @@ class LaterSteps:
         """The chain lets go of tapes of earlier steps."""
         chain, self.gave = self.chain, True
         with suppress(BudgetError):  # told when the step is over, and its sizes are known
-            for action in chain.schedule.larger(freed=chain.freed - nbytes, now=True, **chain.sizes):
+            for action in _larger(chain, chain.freed - nbytes, now=True):
                 carry_out(action, chain.machine, chain)
 
 
@@ -206,6 +213,15 @@ def _leave_to_books(chain: Any, step: int) -> None:
         _tell_larger(chain)
 
 
+def _larger(chain: Any, freed: int, **how: bool) -> Any:
+    """Tell the schedule the sizes of the chain, where ``freed`` bytes are there beside those that it had. Code that is
+    cut by itself is refused when the trace has ended, and what it takes is known: until then it holds the least."""
+    if isinstance(chain.recipes, MeasuredRecipes):
+        policy = chain.schedule.policy
+        freed = max(freed, policy.least(None, **chain.sizes) - policy.max_bytes)
+    return chain.schedule.larger(freed=freed, **how, **chain.sizes)
+
+
 def _tell_larger(chain: Any) -> None:
     """Tell the schedule the sizes of the chain; where there is too little room, loops before it give up all they
     can."""
@@ -218,9 +234,9 @@ def _tell_larger(chain: Any) -> None:
                 from pullback.memory.lending import give_all  # noqa: PLC0415 - for those who have several loops
 
                 chain.freed += give_all(chain.ledger)
-            if chain.freed == before:
+            if chain.freed == before and not isinstance(chain.recipes, MeasuredRecipes):
                 raise
-            chain.schedule.larger(freed=chain.freed, **chain.sizes)
+            _larger(chain, chain.freed)
     except Exception:
         chain.ended = True
         raise

@@ -13,6 +13,7 @@ from pullback.plain_programs.first_steps import anew, least_again
 from pullback.plain_programs.stored_tapes import TapeInPlace, all_taken_back, release_tapes
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import RECORDING, Tape
+from pullback.replay.measured_chains import measure
 from pullback.replay.replayer import Replayer
 from pullback.rules.forms import FORMS, is_collective
 from pullback.scheduling.actions import MEMORY, Advance, EndForward, Record, Save
@@ -178,19 +179,24 @@ def end_stretch(governor: Any) -> None:
             governor.end()  # as long as it is steps, it can give up some of them for code that follows
             return
         least = _least(chain)
+        if governor.repeatable and not _nests(governor):
+            least = max(least, _another_pass(governor, whole=chain))
         if least > governor.policy.room:  # by its steps it may do with less
+            chain.recipes.whole = least
             governor.end()
-            told = governor.refused
-            if isinstance(told, BudgetError) and told.minimum_bytes > least:
-                governor.refused, governor.floor = _too_little(governor.policy, least), max(governor.floor, least)
-                governor.chains.remove(chain)  # what it takes whole is the figure
-                chain.close(held=True)
             return
         governor.floor = max(governor.floor, least)
     except Exception:
         chain.ended = True
         raise
     governor.hold()
+
+
+def _nests(governor: Any) -> bool:
+    """Whether a loop before shares its bytes with loops in its steps: its figure moves with the shares."""
+    records = governor.tape.records
+    nests = (record[2].chain.steps.nest for record in records if record is not None and FORMS[record[0]].steps)
+    return any(nest is not None and nest.loops for nest in nests)
 
 
 def _holds_much(chain: Any) -> bool:
@@ -256,7 +262,9 @@ def require_floor(governor: Any) -> None:
     """The trace has ended. Raises :class:`BudgetError` where code that became save-all needs more than there is."""
     from pullback.memory.lending import foresee_waiting  # noqa: PLC0415 - for those who have several loops
 
-    room, again = governor.policy.room, _again(governor) if governor.repeatable else 0
+    room = governor.policy.room
+    measure(governor)
+    again = _another_pass(governor) if governor.repeatable else 0
     floor = max(governor.floor, again, foresee_waiting(governor.ledger, room))
     if floor > room:
         raise _too_little(governor.policy, floor)
@@ -270,28 +278,31 @@ def _too_little(policy: Any, least: int) -> BudgetError:
     )
 
 
-def _again(governor: Any) -> int:
-    """What another reverse pass takes at least: beside each loop is held what all of them begin with, and what the
-    records hold that are no steps."""
+def _another_pass(governor: Any, whole: Any = None) -> int:
+    """What another reverse pass takes at least, where the chain ``whole`` is held whole: beside each loop is held what
+    all of them begin with, and what the records hold that are no steps."""
     every = governor.tape.records
-    records, chains = list(every), [chain for chain in governor.chains if chain.replays]
+    records, chains = list(every), [each for each in governor.chains if each.replays and each is not whole]
     for chain in reversed(chains):
         records[chain.cuts[0] : chain.cuts[-1]] = [None] * (chain.cuts[-1] - chain.cuts[0])
-    loops = {
-        place: record[2] for place, record in enumerate(records) if record is not None and FORMS[record[0]].steps
-    }
+    loops = {place: record[2] for place, record in enumerate(records) if record is not None and FORMS[record[0]].steps}
     begins = [item for loop in loops.values() for item in loop.booked]
     begins += [item for chain in chains if chain.snapshots.initial for item in chain.snapshots.initial.items]
     kept = {key: nbytes for key, nbytes, _ in (*begins, *value_items(governor.constants.values(), "constant"))}
     held = sum(kept.values()) + sum(n for key, n, _ in record_items(records) if key not in kept)
-    again = [loop.least_again(held + _waiting(loop, every[place + 1 :])) for place, loop in loops.items()]
-    again += [least_again(chain, held + _waiting(chain, every[chain.cuts[-1] :])) for chain in chains]
+    again = [loop.least_again(held + _waiting(governor, loop, place + 1)) for place, loop in loops.items()]
+    for chain in chains:  # of what is measured they are a part
+        waiting = 0 if chain.recipes.most is not None else _waiting(governor, chain, chain.cuts[-1])
+        again.append(least_again(chain, held + waiting))
     return max(again, default=0)
 
 
-def _waiting(steps: Any, after: Any) -> int:
-    """What cotangents take that wait while steps are reversed, since the records ``after`` read what they stand for."""
-    return 0 if steps.variables is None else steps.variables.waiting(after)
+def _waiting(governor: Any, steps: Any, place: int) -> int:
+    """What cotangents take that wait while steps are reversed, since what comes from record ``place`` on reads what
+    they stand for."""
+    if steps.variables is None:
+        return 0
+    return int(steps.variables.waiting(governor.tape.records[place:], governor.sent_from(place)))
 
 
 def _least(chain: Any) -> int:

@@ -120,12 +120,13 @@ class PlainChain:
             self.snapshots.begin(k, self.cuts[k])
             if k != self.n and waits(self, k):
                 return
-            self._catch_up(k)
+            self.catch_up(k)
         elif not self._go_by_schedule(k):
             return
         self.snapshots.forget_unsaved(k if self.n is None else INITIAL)
 
-    def _catch_up(self, k: int) -> None:
+    def catch_up(self, k: int) -> None:
+        """Draw the schedule while step ``k`` is under way."""
         draw(self)
         for step in range(k + 1):
             self._go_by_schedule(step)
@@ -180,7 +181,7 @@ class PlainChain:
             return
         n = len(self.cuts)
         if self.schedule is None:
-            self._catch_up(n - 1)
+            self.catch_up(n - 1)
         self.ended = True
         if len(self.tape.records) == self.cuts[-1] and n != self.n and (n == 1 or self.n is not None):
             # the loop ended at a cut, and nothing says that a step is under way; where the length was unknown the
@@ -257,6 +258,8 @@ class PlainChain:
             if staged is not None and alone is not None and staged.learning is not None:
                 staged.learning.swept(alone)
         self.ledger.reversed_one(self.work_items.pop(step))
+        if self.replayer is not None and self.replayer.at > step:  # what it has is read by steps that are reversed
+            self.replayer.env.clear()
         self.work = None
 
     def put_back(self, step: int) -> None:
@@ -290,18 +293,14 @@ class PlainChain:
             self.replayer = self.replaying(dict(entry.values), step)
 
     def transfer(self, kind: Any, step: int, source: str, target: str) -> None:
-        """Copy a snapshot from one tier to another."""
+        """Copy an entry from one tier to another."""
         if kind == "tape":
-            transfer_tape(self, step, source, target)
-        else:
-            self.store.transfer(kind, step, source, target)
+            return transfer_tape(self, step, source, target)
+        return self.store.transfer(kind, step, source, target)
 
     def delete(self, kind: str, step: int, tier: str) -> None:
         """Release an entry."""
-        if kind == "state":
-            self.snapshots.drop(step, tier)
-            return
-        drop_tape(self, step, tier)
+        return self.snapshots.drop(step, tier) if kind == "state" else drop_tape(self, step, tier)
 
     def replaying(self, values: dict[int, Any], step: int) -> Replayer:
         """What executes the steps from ``step`` on again."""

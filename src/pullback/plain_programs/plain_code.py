@@ -13,7 +13,7 @@ from attrs import define, field
 
 from pullback.exact_budget.foreseen import Seen, seen
 from pullback.memory.in_force import recorded
-from pullback.memory.ledger import Ledger, nbytes_of, record_items, value_items
+from pullback.memory.ledger import Ledger, nbytes_of, value_items
 from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes, Variables
 from pullback.plain_programs.chains import PROGRAM, chain_for
@@ -27,7 +27,7 @@ from pullback.plain_programs.other_ends import (
     require_floor,
     stands_between,
     unmarked,
-)
+)  # fmt: skip
 from pullback.recording.handles import Handle, freeze
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape
@@ -172,6 +172,7 @@ class PlainCode(Governor):
             self.unlooked_bytes -= nbytes_of(handle._value) or 8
         elif self.cutter is not None and (self.counts or not self.marked):
             self.cutter.watch(handle)
+            self._measure(handle)
 
     def bytes_beside(self, held: Collection[Hashable], before: int) -> int:
         """What variables of the program have from before a record, and nobody else holds."""
@@ -181,10 +182,20 @@ class PlainCode(Governor):
         """The same one by one; others can reach the buffers ``stays``."""
         return self.cutter.variables(self, held, stays, before) if self.cutter and self.counts else None
 
+    def sent_from(self, place: int) -> set[int]:
+        """The ids before chains that begin at record ``place`` or later, to which these send cotangents."""
+        later = (chain for chain in self.chains if chain.replays and chain.cuts and chain.cuts[0] >= place)
+        return {ident for chain in later for ident in chain.recipes.read_before()}
+
     def activated(self, handle: Any) -> None:
         """A handle stands for another value."""
         if self.lifetimes is not None:
             self.lifetimes.watch(handle)
+        self._measure(handle)
+
+    def _measure(self, handle: Any) -> None:
+        if self.unmarked is not None and self.active is self.unmarked and not self.keeps:
+            self.active.recipes.stands(handle)
 
     def before_write(self, root: Any) -> None:
         """A value is about to be written: a snapshot that may need it takes it first."""
@@ -208,16 +219,6 @@ class PlainCode(Governor):
             self.constants[id(copy)] = copy
             self.ledger.hold(value_items((copy,), "constant"))
         return copy
-
-    def holds_for_steps_alone(self, read: Mapping[int, int]) -> bool:
-        """Whether of code that is still in its first step more is held to execute it again, of what the snapshots have
-        ``read``, than records hold that no variable has."""
-        chain, alive = self.active, self.cutter.alive() if self.cutter is not None else set()
-        if chain is None or len(chain.cuts) > 1:
-            return False
-        records = record_items(chain.tape.records[chain.cuts[0] :])
-        given_up = sum(nbytes for key, nbytes, _ in records if key not in alive)
-        return sum(nbytes for key, nbytes in read.items() if key not in alive) > given_up
 
     # Marks.
     def _begin_unmarked(self) -> None:
@@ -347,10 +348,10 @@ class PlainCode(Governor):
         """The trace has ended."""
         if self.rest is not None:
             end_rest(self)
-        if self.between_marks and not self.keeps:
+        if not self.keeps and (self.between_marks or (self.binds and self.active and self.active.schedule is None)):
             end_stretch(self)
         self.end()
-        if self.binds and self.marked and (self.refused is None or self.floor > self.policy.room):
+        if self.binds and (self.refused is None or self.floor > self.policy.room):
             require_floor(self)
         if self.refused is not None:
             raise self.refused

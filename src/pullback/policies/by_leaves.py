@@ -91,7 +91,10 @@ class Growing:
         """Steps are larger than they were thought to be: between two actions of the sweep. What is to be let go of
         before the step under way is over, where it is to be ``now``."""
         self.units, self.rule = units, None
-        return list(self._drop(units.leaf(len(self.snapshots)) - 1)) if now else []
+        if not now:
+            return []
+        snapshots = [Delete("state", step) for step in self._too_many(self.snapshots[-1] + 1 if self.snapshots else 0)]
+        return [*self._drop(units.leaf(len(self.snapshots)) - 1), *snapshots]
 
     @property
     def n_whole(self) -> int:

@@ -34,6 +34,8 @@ MOST_CALLED: Final = 24
 """How many of them a call is compared with."""
 STEP_BYTES: Final = 40
 """Bytes of a step that is over: its cut, and its places in lists of patterns, of operands, of needs and of sizes."""
+BOOK_BYTES: Final = 120
+"""Bytes of a step while the way back is gone: what its tape and its replay are known by."""
 SLOT_BYTES: Final = 8
 """Bytes of a record that has let go of its values: its place on the tape."""
 RECIPE_BYTES: Final = 700
@@ -70,6 +72,9 @@ class StepRecipes:
     """There: the number of each value of the program around, by its id."""
     around: list[int] = field(factory=list)
     """The ids of these."""
+    most: int | None = None
+    """What a reverse pass takes at most where all steps are executed again from the first snapshot, beside what is held
+    when it begins; where that is known, as soon as it is known which cotangents come to the steps."""
 
     @property
     def nbytes(self) -> int:
@@ -145,6 +150,9 @@ class StepRecipes:
         places = tuple([place for place, _ in differ])
         return self.places.setdefault(places, places), *[value for _, value in differ]
 
+    def stands(self, handle: Any) -> None:
+        """A handle stands for another value: whoever measures these may do so."""
+
     # The step under way.
     def add(self, ident: int, record: tuple[Any, ...], arguments: Any, params: Any, rerun: Any = None) -> None:
         """``record`` is made. ``arguments`` are its operands, as :meth:`coded` and :meth:`operand` give them."""
@@ -203,6 +211,12 @@ class StepRecipes:
         return None
 
     # The steps that are over.
+    def read_before(self) -> set[int]:
+        """The ids of the values from before the steps to which they send cotangents."""
+        each = {recipe for pattern in set(self.patterns) for recipe in pattern.recipes if recipe is not None}
+        coded = {k for recipe in each if not recipe.form.entering for k in recipe.form.ids(recipe.skeleton) if k < FAR}
+        return {ident for ident in (self.ident(k, 0) for k in coded) if ident < self.cuts[0]}
+
     def floor(self, step: int) -> int:
         """The first record of those whose ids count from ``step``."""
         return self.cuts[max(step - HORIZON, 0)]
