@@ -22,6 +22,7 @@ FOUND = (  # each took more than its bytes before it was mended
     Reading(125_000, ((0, "iterator", 12, 4, 3), (20, "checkpoint", 6, 1, 0)), repeats=False, share=0.02),
     Reading(125_000, ((20, "checkpoint", 8, 1, 2),), repeats=False, share=0.02),
     Reading(10_000, ((10, "range", 113, 0, 4), (10, "fori", 7, 4, 2), (0, "range", 119, 3, 2)), True, 0.0),
+    Reading(125_000, ((10, "range", 20, 3, 4),), repeats=False, share=0.0),  # tapes came where a small snapshot was
     # nor did the first steps of such code give way to the one under way.
     Reading(125_000, ((10, "outputs", 24, 3, 4), (3, "checkpoint", 10, 2, 4), (20, "fori", 15, 2, 0)), False, 0.1),
     Reading(10_000, ((3, "fori", 94, 2, 1), (10, "checkpoint", 21, 0, 2), (10, "scan", 72, 3, 3)), False, 0.0),

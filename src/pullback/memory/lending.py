@@ -72,6 +72,8 @@ class Lender:
     """What it holds, as booked."""
     outside: int = field(init=False)
     """What was booked besides when its forward pass was over."""
+    spare: int = field(default=0, init=False)
+    """What is left free beyond that where there is room: its first snapshot takes so much less than others."""
     told_at_end: bool = False
     """Whether it is not known before the trace has ended what its reverse pass takes."""
     agreed: int | None = field(default=None, init=False)
@@ -222,6 +224,8 @@ class Lender:
         before, machine, reserved = self.run.schedule.policy, self.run.machine, self.reserved
         if reserved == before.reserved:
             return
+        most = before.max_bytes - (self.least - reserved)
+        reserved = max(reserved, min(reserved + self.spare, most))
         policy = before.reserving(reserved, start_held=before.start_held)
         splits = policy.splits(machine.n, **self.sizes)
         most = max(1, len(splits.leaves) - 1)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.memory.ledger import record_items
+from pullback.memory.ledger import record_items, value_items
 from pullback.memory.working_bytes import books_of
 from pullback.replay.step_recipes import BOOK_BYTES
 from pullback.replay.sweep_bytes import MeasuredRecipes, SweepBytes
@@ -45,7 +45,10 @@ def _measure_one(governor: Any, chain: Any, waiting: set[int]) -> None:
         recipes.most += sum(before.get(i, 0) for i in range(governor.tape.n_inputs))
     lender = next((each for each in governor.ledger.lenders if each.run is chain), None)
     if lender is not None:
+        first = 0 if start is None else sum(nbytes for _, nbytes, _ in value_items(start.values.values(), "snapshot"))
+        lender.sizes = {**lender.sizes, "state_bytes": min(lender.sizes["state_bytes"], sweep.state + first)}
         least = recipes.most + _beside(governor, chain, lender)
+        lender.spare = 0 if chain.repeatable else max(0, lender.sizes["state_bytes"] - first)
         if recipes.whole is not None and governor.policy.room < recipes.whole:  # of this it would be held whole
             least = min(least, recipes.whole)
         lender.takes_all(least)

@@ -103,6 +103,8 @@ class SweepBytes:
     before: Mapping[int, int]
     """The bytes of values from before the chain, by id."""
     executed: dict[int, Executed] = field(factory=dict, init=False)
+    state: int = field(default=0, init=False)
+    """The most bytes of values of the steps that one of them begins with."""
     views: dict[int, dict[int, int]] = field(factory=dict, init=False)
     """The value that each view looks at, as it stands in the recipes, by its place and the ``id`` of a pattern."""
 
@@ -131,6 +133,7 @@ class SweepBytes:
         runs, before = self._far_bytes(), 0
         for step in range(len(runs)):
             env, found = runs[step] + self._near_bytes(step), self._executed(step)
+            self.state = max(self.state, env)
             runs[step], before = max(before, env + found.recorded), max(before, env + found.advanced)
         live, most = dict(waiting), 0
         for step in range(len(runs) - 1, -1, -1):
