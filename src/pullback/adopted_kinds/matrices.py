@@ -45,6 +45,21 @@ def _named(options: dict[str, Any]) -> dict[str, Any]:
     return {name: behind(x) for name, x in options.items()}
 
 
+def _in_place(by: Callable[[Any, Any], Any]) -> Any:
+    """The method that writes into the array what an operator gives."""
+
+    def method(self: Any, other: Any) -> Any:
+        self.A[...] = behind(by(self, other))
+        return self
+
+    return method
+
+
+def _comparing(by: Callable[[Any, Any], Any]) -> Any:
+    """The method that gives a plain matrix of what a comparison gives."""
+    return lambda self, other: np.atleast_2d(by(self.A, behind(other))).view(PLAIN)
+
+
 @define(eq=False, repr=False)
 class Matrix:
     """A traced array of two axes with the arithmetic of numpy.matrix."""
@@ -154,10 +169,6 @@ class Matrix:
     def __rmul__(self, other: Any) -> Any:
         return of_array(other * self.A if _is_number(other) else _two_axes(other) @ self.A)
 
-    def __imul__(self, other: Any) -> Any:
-        self.A[...] = behind(self * other)
-        return self
-
     def __pow__(self, n: Any) -> Any:
         return of_array(np.linalg.matrix_power(self.A, n))
 
@@ -179,41 +190,17 @@ class Matrix:
     def __radd__(self, other: Any) -> Any:
         return of_array(behind(other) + self.A)
 
-    def __iadd__(self, other: Any) -> Any:
-        self.A[...] = self.A + behind(other)
-        return self
-
     def __sub__(self, other: Any) -> Any:
         return of_array(self.A - behind(other))
 
     def __rsub__(self, other: Any) -> Any:
         return of_array(behind(other) - self.A)
 
-    def __isub__(self, other: Any) -> Any:
-        self.A[...] = self.A - behind(other)
-        return self
-
-    def __itruediv__(self, other: Any) -> Any:
-        self.A[...] = self.A / behind(other)
-        return self
-
-    def __eq__(self, other: object) -> Any:
-        return _compared(operator.eq, self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return _compared(operator.ne, self, other)
-
-    def __lt__(self, other: Any) -> Any:
-        return _compared(operator.lt, self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return _compared(operator.le, self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return _compared(operator.gt, self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return _compared(operator.ge, self, other)
+    __iadd__, __isub__ = _in_place(operator.add), _in_place(operator.sub)
+    __imul__, __itruediv__ = _in_place(operator.mul), _in_place(operator.truediv)
+    __eq__, __ne__ = _comparing(operator.eq), _comparing(operator.ne)
+    __lt__, __le__ = _comparing(operator.lt), _comparing(operator.le)
+    __gt__, __ge__ = _comparing(operator.gt), _comparing(operator.ge)
 
 
 def _refusal(what: str) -> NotDifferentiableError:
@@ -225,10 +212,6 @@ def _refusal(what: str) -> NotDifferentiableError:
 
 def _inverse(x: Any) -> Any:
     return np.linalg.inv(x) if len(set(x.shape)) == 1 else np.linalg.pinv(x)
-
-
-def _compared(by: Callable[[Any, Any], Any], x: Matrix, other: Any) -> Any:
-    return np.atleast_2d(by(x.A, behind(other))).view(PLAIN)
 
 
 def _is_number(x: Any) -> bool:

@@ -118,15 +118,12 @@ class Verifier:
 
     def error(self, happened: str, why: str = "") -> ReplayError:
         """The error for a re-run that gave something else, and ``why``, where that is known."""
-        return ReplayError(
-            f"{self.name}: {happened}. "
-            + (
-                why
-                or f"{self.drawn_beside()}The body reads something that changed in between: {self.suspects()}an array "
-                "or object changed from outside, a global counter, a random generator that the loop cannot reach. Make "
-                "it part of the state, or pass the array as an argument"
-            )
+        why = why or (
+            f"{self.drawn_beside()}The body reads something that changed in between: {self.suspects()}an array or "
+            "object changed from outside, a global counter, a random generator that the loop cannot reach. Make it "
+            "part of the state, or pass the array as an argument"
         )
+        return ReplayError(f"{self.name}: {happened}. {why}")
 
     def _note(self, step: int, state: list[Any], ys: list[Any]) -> None:
         self.n_seen = step + 1
@@ -147,7 +144,8 @@ class Verifier:
             self.digests = kept
 
     def _compare(self, wanted: "array[int]", step: int, leaves: list[Any], n_state: int) -> None:
-        if (found := digests(leaves)) == wanted:
+        found = digests(leaves)
+        if found == wanted:
             return
         wrong = [k for k, (a, b) in enumerate(zip(found, wanted, strict=True)) if a != b]
         carry, ys = [str(k) for k in wrong if k < n_state], [str(k - n_state) for k in wrong if k >= n_state]

@@ -212,15 +212,15 @@ class LoopCall:
                 freeze(leaf)  # steps hold what enters by reference: whoever writes to it from now on copies
         start = list(state) if tape.repeatable else []
         parts = Store(steps.ledger, policy), steps, steps.verifier, self.randomness, state, start
-        chain = LoopChain(*parts) if self.condition is None else self._while_chain(*parts)
+        if self.condition is None:
+            chain = LoopChain(*parts)
+        else:
+            from pullback.loops.while_chain import WhileChain  # noqa: PLC0415 - for those who write a while_loop
+
+            chain = WhileChain(*parts, condition=self._goes_on)
         record = LoopRecord(chain, policy, self.n, policy_in_force(), entering, x_entering, self.surroundings)
         record.own, record.reached, record.kept, record.looks = own, self.reached, self.kept, self.looks
         return record
-
-    def _while_chain(self, *parts: Any) -> LoopChain:
-        from pullback.loops.while_chain import WhileChain  # noqa: PLC0415 - for those who write a while_loop
-
-        return WhileChain.asking(self._goes_on, *parts)
 
     def _may_run_again(self, tape: Tape) -> bool:
         policy = policy_in_force(self.policy)

@@ -4,7 +4,7 @@ tapes."""
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import define, field
 
@@ -35,13 +35,14 @@ from pullback.scheduling.tapes_for_states import TapeSizes
 class LoopChain(Storing):
     """Carries out what a schedule says about the steps of a loop. ``state`` is the live state in WORK."""
 
+    asks: ClassVar[bool] = False
+    """Whether a condition says when the loop ends."""
     steps: LoopSteps
     verifier: Verifier
     randomness: Randomness
     state: list[Any]
     start: list[Any] = field(factory=list)
     """The initial state, where it is kept for another reverse pass; it then is the snapshot of step 0 too."""
-    condition: Any = None
     start_random: tuple[Any, ...] = field(init=False)
     """The random states before step 0."""
     owned: bool = field(default=False, init=False)

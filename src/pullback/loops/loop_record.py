@@ -194,7 +194,7 @@ class LoopRecord:
                 decisions.tell()
             ledger.decided.clear()
         ended(self, before)
-        if self.collective and self.agreement is not None and (self.agreed is None or self.chain.condition is not None):
+        if self.collective and self.agreement is not None and (self.agreed is None or self.chain.asks):
             agree_at_end(self)
         if self.surroundings is not None and not self.surroundings.known:
             replayed = enclosing is not None and enclosing.mode == REPLAYABLE and enclosing.governor.replays

@@ -6,7 +6,7 @@ So the random states of a snapshot are those before the question.
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import define, field
@@ -24,7 +24,8 @@ from pullback.words.structures import flatten
 class WhileChain(LoopChain):
     """Carries out what a schedule says about the steps of a loop of unknown length."""
 
-    condition: Callable[[int, list[Any]], bool] | None = None
+    asks: ClassVar[bool] = True
+    condition: Callable[[int, list[Any]], bool] = field(kw_only=True)
     asked: int = field(default=-1, init=False)
     """The step that the condition was last asked of, and ``found`` what it has said."""
     found: bool = field(default=True, init=False)
@@ -32,16 +33,8 @@ class WhileChain(LoopChain):
     """Whether it has drawn a random number, and ``random`` the random states before it was last asked."""
     random: tuple[Any, ...] = field(default=(), init=False)
 
-    @classmethod
-    def asking(cls, condition: Callable[[int, list[Any]], bool], *parts: Any) -> "WhileChain":
-        """The chain of these parts, as those of any loop, with this condition."""
-        chain = cls(*parts)
-        chain.condition = condition
-        return chain
-
     def goes_on(self, k: int, state: list[Any] | None = None) -> bool:
         """Whether the condition holds for the state before step ``k``, the live one unless another is given."""
-        assert self.condition is not None  # a while_loop has one
         if k != self.asked:
             self.random = self.randomness.save()
             with Enclosed(self.steps.enclosing, PAUSED):

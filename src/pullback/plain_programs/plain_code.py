@@ -27,7 +27,7 @@ from pullback.plain_programs.other_ends import (
     require_floor,
     stands_between,
     unmarked,
-)  # fmt: skip
+)
 from pullback.recording.handles import Handle, freeze
 from pullback.recording.results import COMPONENT
 from pullback.recording.tape import REPLAYABLE, Governor, Ident, Tape

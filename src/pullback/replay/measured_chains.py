@@ -31,7 +31,7 @@ def measure(governor: Any) -> None:
 
 
 def _measure_one(governor: Any, chain: Any, waiting: set[int]) -> None:
-    """Of one."""
+    """Tell one chain, to which the cotangents ``waiting`` come."""
     recipes, first = chain.recipes, chain.cuts[0]
     if any(recipe is not None and recipe.whole for pattern in set(recipes.patterns) for recipe in pattern.recipes):
         return
@@ -88,9 +88,8 @@ def _beside(governor: Any, chain: Any, lender: Any) -> int:
     held = sum(nbytes for key, nbytes, _ in record_items(plain) if key not in ledger.held)
     outs = governor.bytes_beside((), len(records))
     later = ledger.lenders[ledger.lenders.index(lender) + 1 :]
-    return int(
-        ledger.total - sum(each.own for each in later) - gives + held + outs + books_of(plain, _books(chain))
-    )
+    total = ledger.total - sum(each.own for each in later)
+    return int(total - gives + held + outs + books_of(plain, _books(chain)))
 
 
 def _books(chain: Any) -> int:

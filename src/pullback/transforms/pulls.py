@@ -292,4 +292,3 @@ def sweep_of_steps() -> Callable[..., None]:
     from pullback.plain_programs.functions_of_steps import sweep_held  # noqa: PLC0415 - as above
 
     return sweep_held
-
