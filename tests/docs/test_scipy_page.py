@@ -63,7 +63,7 @@ def tables():
         parts += [f"### {package}", "", "| function | by | reached through |", "|---|---|---|"]
         parts += [f"| `{name}` | {by} | {how} |" for name, (by, how) in served.items()]
         rest = ", ".join(f"`{name}`" for name in rows if name not in served)
-        parts += ["", f"SciPy's own, refusing what is traced: {rest}.", ""]
+        parts += ["", f"SciPy's own, without a derivative: {rest}.", ""]
     lines += ["| namespace | with a derivative | SciPy's own |", "|---|---|---|", *counts, "", *parts]
     return "\n".join(lines)
 

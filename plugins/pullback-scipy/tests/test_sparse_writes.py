@@ -122,6 +122,8 @@ def test_an_array_without_traced_entries_is_that_of_scipy():
         assert mirrored.isspmatrix_lil(a)
         assert not mirrored.isspmatrix_csr(a)
         assert mirrored.isspmatrix_csr(a.tocsr())
+        assert not mirrored.isspmatrix_dia(a.tocsr())
+        assert not mirrored.isspmatrix_bsr(a)
         return a.tocsr().asformat("dok").tolil().sum()
 
     assert pb.grad(f)(3.0) == 1.0

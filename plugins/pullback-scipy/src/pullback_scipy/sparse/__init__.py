@@ -23,6 +23,13 @@ from pullback_scipy.sparse_arrays.makers import (
     hstack,
     issparse,
     isspmatrix,
+    isspmatrix_bsr,
+    isspmatrix_coo,
+    isspmatrix_csc,
+    isspmatrix_csr,
+    isspmatrix_dia,
+    isspmatrix_dok,
+    isspmatrix_lil,
     kron,
     kronsum,
     plain_or_refused,
@@ -34,11 +41,6 @@ from pullback_scipy.sparse_arrays.makers import (
 from pullback_scipy.sparse_arrays.writable import (
     dok_array,
     dok_matrix,
-    isspmatrix_coo,
-    isspmatrix_csc,
-    isspmatrix_csr,
-    isspmatrix_dok,
-    isspmatrix_lil,
     lil_array,
     lil_matrix,
 )
@@ -49,7 +51,7 @@ __getattr__, __dir__ = fall_through(scipy_sparse, globals(), plain_or_refused)
 __all__ = [
     "block_array", "block_diag", "bmat", "coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array",
     "csr_matrix", "dia_array", "dia_matrix", "diags", "diags_array", "dok_array", "dok_matrix", "find", "hstack",
-    "issparse", "isspmatrix", "isspmatrix_coo", "isspmatrix_csc", "isspmatrix_csr", "isspmatrix_dok", "isspmatrix_lil",
-    "kron", "kronsum", "lil_array", "lil_matrix", "linalg", "spdiags", "tril", "triu",
-    "vstack",
+    "issparse", "isspmatrix", "isspmatrix_bsr", "isspmatrix_coo", "isspmatrix_csc", "isspmatrix_csr", "isspmatrix_dia",
+    "isspmatrix_dok", "isspmatrix_lil", "kron", "kronsum", "lil_array", "lil_matrix", "linalg", "spdiags", "tril",
+    "triu", "vstack",
 ]  # fmt: skip

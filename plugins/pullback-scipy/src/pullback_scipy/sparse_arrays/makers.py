@@ -1,7 +1,7 @@
 """How sparse arrays with traced nonzeros are made: the classes of SciPy, ``diags``, blocks."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,7 @@ class Maker:
         return of_csr(made)  # type: ignore[no-any-return]
 
     def __instancecheck__(self, x: Any) -> bool:
-        return isinstance(x, self.kind) or (isinstance(x, SparseArray) and issubclass(x.stands_for, self.kind))
+        return _is_one(x, self.kind)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kind, name)
@@ -256,6 +256,16 @@ def issparse(x: Any) -> bool:
 def isspmatrix(x: Any) -> bool:
     """Whether ``x`` is a sparse matrix, traced or not."""
     return x.is_matrix if isinstance(x, SparseArray) else bool(sparse.isspmatrix(x))
+
+
+def _is_one(x: Any, kind: Any) -> bool:
+    """Whether ``x`` is of that class of SciPy's, traced or not."""
+    return isinstance(x, kind) or (isinstance(x, SparseArray) and issubclass(x.stands_for, kind))
+
+
+isspmatrix_bsr, isspmatrix_coo, isspmatrix_csc, isspmatrix_csr, isspmatrix_dia, isspmatrix_dok, isspmatrix_lil = (
+    partial(_is_one, kind=getattr(sparse, f"{name}_matrix")) for name in "bsr coo csc csr dia dok lil".split()
+)
 
 
 def plain_or_refused(function: Callable[..., Any]) -> Callable[..., Any]:

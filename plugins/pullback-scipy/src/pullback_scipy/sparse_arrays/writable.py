@@ -1,6 +1,5 @@
 """``lil_matrix``, ``dok_matrix`` and their like, made while a trace is under way: traced numbers can be written in."""
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pullback as pb
 from pullback_scipy.mirroring import holds
 from pullback_scipy.sparse_arrays.arrays import SparseArray, entries_of, of_scipy
 from pullback_scipy.sparse_arrays.entries import Entries
-from pullback_scipy.sparse_arrays.makers import Maker, coo_matrix, csc_matrix, csr_array, csr_matrix
+from pullback_scipy.sparse_arrays.makers import Maker, csr_array, csr_matrix
 from pullback_scipy.sparse_arrays.products import Made
 
 
@@ -143,16 +142,3 @@ class WritableMaker(Maker):
 
 lil_array, dok_array = WritableMaker(sparse.lil_array), WritableMaker(sparse.dok_array)
 lil_matrix, dok_matrix = WritableMaker(sparse.lil_matrix), WritableMaker(sparse.dok_matrix)
-
-
-def _asking(kind: Any) -> Callable[[Any], bool]:
-    """Whether a value is a sparse matrix of that format, traced or not."""
-
-    def asks(x: Any) -> bool:
-        return isinstance(x, kind)
-
-    return asks
-
-
-isspmatrix_csr, isspmatrix_csc, isspmatrix_coo = map(_asking, (csr_matrix, csc_matrix, coo_matrix))
-isspmatrix_lil, isspmatrix_dok = map(_asking, (lil_matrix, dok_matrix))
