@@ -1,4 +1,4 @@
-"""Kinds of values in adopted code: classes that are asked for, numbers, iterators over elements, caches of calls.
+"""Kinds of values in adopted code: classes that are asked for, numbers, matrices, iterators over elements, caches.
 
 May import: words, rules, recording, primitives.shaping, memory.
 """

@@ -282,8 +282,11 @@ def numba_names(original: Any) -> dict[str, Any]:
     """The decorators of numba, for adopted code."""
     kinds = dict.fromkeys(DECORATORS, Compiled) | {"vectorize": CompiledUfunc}
     known = {name: _decorator(getattr(original, name), kind) for name, kind in kinds.items() if hasattr(original, name)}
-    known |= {"prange": getattr(original, "prange", range), "guvectorize": _over_rows(original)}
-    return known | {"stencil": _stencils(original)}
+    return known | {
+        "prange": getattr(original, "prange", range),
+        "guvectorize": _over_rows(original),
+        "stencil": _stencils(original),
+    }
 
 
 def _stencils(original: Any) -> Callable[..., Any]:

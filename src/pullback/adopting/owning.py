@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from functools import partial
 from gc import get_referents
-from itertools import repeat
 from sys import _getframe, getrefcount
 from types import CellType, FrameType, FunctionType, MethodType
 from typing import Any, Final
@@ -227,11 +226,6 @@ class Standing(dict[int, tuple[Any, Any, bool]]):
             if _share(other, array):
                 raise _overlap(f"{_name(array)} and {_spec_text(other)} in a list, an object or a class of the module")
 
-    def written_among(self, arrays: list[tuple[str, Any]]) -> dict[int, Any]:
-        """The handles of this trace, and of those around, that have been written to, by the id of the array."""
-        known = {id(x): written_around(x, None) for _, x in arrays if type(x) is np.ndarray}
-        return {place: handle for place, handle in known.items() if handle is not None}
-
     def require_unwritten(self, x: Any) -> None:
         """Raise :class:`WriteError` where an array that shares memory with ``x``, which is about to be read, has been
         written."""
@@ -364,13 +358,9 @@ def leaving(result: Any) -> None:
     """An adopted function ends. What it wrote into arrays of a caller that is not adopted is written there, too, where
     it depends on nothing; traced values cannot be, and have to be returned."""
     frame = _getframe(1)
-    for visit in map(_visit_of, UNDER_WAY.get(), repeat(frame)):
-        if visit is not None:
+    for tape in UNDER_WAY.get():
+        if tape.adopted is not None and (visit := tape.adopted.visits.pop(id(frame), None)) is not None:
             _leave(visit, result)
-
-
-def _visit_of(tape: Any, frame: FrameType) -> Visit | None:
-    return None if tape.adopted is None else tape.adopted.visits.pop(id(frame), None)
 
 
 def _leave(visit: Visit, result: Any) -> None:

@@ -21,6 +21,7 @@ from attrs import define, field
 
 from pullback.bodies.changes import WatchedPlaces, are_same, leaves_of
 from pullback.bodies.reachable import Place, Reachable
+from pullback.recording.crossing import written_among
 from pullback.recording.handles import Handle, freeze, is_lost, read_only
 from pullback.recording.tape import CAPTURED, PAUSED, SMALL
 from pullback.words.digests import digest
@@ -211,17 +212,16 @@ def surroundings_of(name: str, reachable: Reachable, xs: Iterable[Any], verify: 
     written is among it, and None comes where there is no such thing."""
     handles: list[Any] = []
     arrays = [*reachable.arrays.values(), *((f"xs[{k}]", x) for k, x in enumerate(xs) if isinstance(x, np.ndarray))]
-    met = [tape.adopted for tape in UNDER_WAY.get() if tape.adopted]
-    written = met[-1].written_among(arrays) if met else {}
-    stood = [k for k, place in enumerate(reachable.places if written else ()) if _holds(place, written)]
+    written = written_among(arrays) if any(tape.adopted for tape in UNDER_WAY.get()) else {}
+    stood = [
+        k
+        for k, place in enumerate(reachable.places if written else ())
+        if any(id(x) in written for x in leaves_of(place.read()))
+    ]
     if verify != "all":
         reachable, arrays, stood = Reachable([reachable.places[k] for k in stood]), [], [*range(len(stood))]
     bound = [tuple(_frozen(x, handles, written) for x in place.read()) for place in reachable.places]
     return Surroundings(name, reachable.places, arrays, bound, stood) if stood or verify == "all" else None, handles
-
-
-def _holds(place: Place, written: dict[int, Any]) -> bool:
-    return any(id(x) in written for x in leaves_of(place.read()))
 
 
 def _are_identical(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:

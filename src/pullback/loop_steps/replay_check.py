@@ -144,8 +144,7 @@ class Verifier:
             self.digests = kept
 
     def _compare(self, wanted: "array[int]", step: int, leaves: list[Any], n_state: int) -> None:
-        found = digests(leaves)
-        if found == wanted:
+        if (found := digests(leaves)) == wanted:
             return
         wrong = [k for k, (a, b) in enumerate(zip(found, wanted, strict=True)) if a != b]
         carry, ys = [str(k) for k in wrong if k < n_state], [str(k - n_state) for k in wrong if k >= n_state]

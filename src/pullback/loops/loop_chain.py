@@ -35,8 +35,7 @@ from pullback.scheduling.tapes_for_states import TapeSizes
 class LoopChain(Storing):
     """Carries out what a schedule says about the steps of a loop. ``state`` is the live state in WORK."""
 
-    asks: ClassVar[bool] = False
-    """Whether a condition says when the loop ends."""
+    asks: ClassVar[bool] = False  # whether a condition says when the loop ends
     steps: LoopSteps
     verifier: Verifier
     randomness: Randomness

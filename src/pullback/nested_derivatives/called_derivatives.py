@@ -92,10 +92,10 @@ def function_of(f: Any) -> FunctionType | None:
 
 def called(
     what: Any, f: Any, args: tuple[Any, ...], derivative: Derivative, ordinary: Callable[[], list[Any]],
-    before: int = sys.maxsize,
+    few: int = sys.maxsize,
 ) -> list[Any] | None:  # fmt: skip
     """The values of a ``derivative`` of ``f``, as the ``ordinary`` way gives them; None where that way is to be
-    taken, as ``before`` there is a stage."""
+    taken. A stage is made after ``few`` calls, where these are fewer than ``BEFORE`` has."""
     around = innermost_alone()
     if not (nothing_in_force() if around is None else _may_be_staged(around)) or not _is_ordinary(f):
         return None
@@ -110,7 +110,7 @@ def called(
         return None
     found = known.found(function, parts, leaves, around)
     if found is None:
-        if known.wants(min(before, BEFORE[mode])):
+        if known.wants(min(few, BEFORE[mode])):
             _make(known, derivative, function, len(args), parts, leaves, around)
         return None
     return _given(known, found, leaves, around, ordinary)

@@ -17,6 +17,7 @@ In the other direction ``raised`` makes a value one of a trace around, and ``by_
 has returned. A program without traces in traces asks none of this: whoever calls has seen a handle of another trace.
 """
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -68,6 +69,13 @@ def written_around(x: Any, tape: Tape | None) -> Any:
             if found is not None and resolve(found[1])._value is not x:
                 return found[1]
     return None
+
+
+def written_among(arrays: Iterable[tuple[str, Any]]) -> dict[int, Any]:
+    """The handles that stand in traces under way for those of some named arrays that they have written to, by the id of
+    the array."""
+    known = {id(x): written_around(x, None) for _, x in arrays if type(x) is np.ndarray}
+    return {place: handle for place, handle in known.items() if handle is not None}
 
 
 def in_step(tape: Tape, func: Any, *operands: Any) -> tuple[Any] | None:

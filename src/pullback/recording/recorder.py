@@ -130,9 +130,8 @@ def _by_another(prim: Primitive, operands: tuple[Any, ...]) -> Any:
 def _array_of_its_own(operand: Any) -> Any:
     """The traced array that an instance of an adopted class gives for itself, where NumPy would ask for its array;
     anything else as it is."""
-    if kind_of(operand) != ARRAY_LIKE or type(operand).__module__.partition(".")[0] != COPIES:
-        return operand
-    made = operand.__array__()
+    is_adopted = kind_of(operand) == ARRAY_LIKE and type(operand).__module__.partition(".")[0] == COPIES
+    made = operand.__array__() if is_adopted else operand
     return made if isinstance(made, Handle) else operand
 
 

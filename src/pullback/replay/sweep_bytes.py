@@ -167,8 +167,8 @@ class SweepBytes:
         found = self.executed.get(id(needs))
         if found is None:
             advanced, _, _ = self._execute(step, needs, records=False)
-            recorded, pins, tape = self._execute(step, needs, records=True)
-            found = self.executed[id(needs)] = Executed(advanced, recorded, tape, pins)
+            recorded, freed, tape = self._execute(step, needs, records=True)
+            found = self.executed[id(needs)] = Executed(advanced, recorded, tape, freed)
         return found
 
     def _execute(self, step: int, needs: StepNeeds, *, records: bool) -> tuple[int, dict[int, int], int]:

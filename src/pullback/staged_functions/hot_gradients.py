@@ -59,10 +59,10 @@ class Hot:
     by_itself: bool = field(init=False)
     """Whether the function was staged here, and not by the decorator."""
     comes_again: bool = field(init=False)
-    """Whether many gradients of such functions were made, none of which the decorator has staged."""
+    """Whether many gradients of functions of its code were made, and the decorator has staged none of them."""
     others: Iterator[int] = field(init=False)
-    """Calls still to come in which it is looked for what is known of other gradients like it: of a new one,
-    of whose like many were made."""
+    """Calls still to come that look for what is known of other gradients like it; none where few such gradients were
+    made."""
     n_waiting: int = field(default=0, init=False)
     """Calls that are still to come before the function is staged."""
     n_trials: int = field(default=0, init=False)

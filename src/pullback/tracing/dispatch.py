@@ -119,9 +119,8 @@ def array_function(handle: Any, func: Callable[..., Any], types: Any, args: tupl
         direct, weak = type(declared) is Composite and declared.direct, handle._tape.kinds.weak
         if direct and (fast := direct.callers.get(tuple(map(type, args)))) and type(args[0]) is not weak:
             return fast(args, declared.how)
-    if not handle._tape.kinds.ordinary.issuperset(types) and any(hasattr(t, "behaves_as_matrix") for t in types):
-        return NotImplemented  # the matrix is asked next
-    return function(handle, func, args, kwargs)
+    defers = not handle._tape.kinds.ordinary.issuperset(types) and any(hasattr(t, "behaves_as_matrix") for t in types)
+    return NotImplemented if defers else function(handle, func, args, kwargs)  # then the matrix is asked
 
 
 def function(handle: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -81,6 +81,7 @@ def product_called(
 
 def by_caller(what: Any, f: Any, args: tuple[Any, ...]) -> Any:
     """The values that the caller of a derivative gives, in a list; MISSED where there is none."""
+    # While nothing has imported the room there is no caller.
     return sys.modules[_ROOM].by_caller(what, f, args) if _ROOM in sys.modules else MISSED
 
 

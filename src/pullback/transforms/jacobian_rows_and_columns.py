@@ -60,8 +60,8 @@ class KnownColumns:
 
     @classmethod
     def of(cls, f: Any, *what: Any) -> "KnownColumns":
-        """What calls of other such functions have left, too, where ``f`` has nothing of its own that would be kept: no
-        cells and no defaults."""
+        """What calls of other functions of the code of ``f`` have left, too, where ``f`` has nothing of its own: no
+        cells and no defaults. What was made of one that reads globals keeps these, so their id is not given again."""
         if type(f) is not FunctionType or f.__closure__ or f.__defaults__ or f.__kwdefaults__:
             return cls()
         if len(_KNOWN) > MOST_KNOWN:
