@@ -95,7 +95,7 @@ class RecordAndReverse:
         self.told, self.carried = telling(), carrying(kind.stage)
         steps, run, self.known = staged.steps, self.pair[0], kind.stage.known
         self.last = len(self.known.operations) - 1
-        self.starting, self.ending = run.pool.starting, run.pool.returning
+        self.starting, self.ending = run.pool.starting, run.pool.ending
         self.rows = rows_of(self.one, kind)
         self.block = HandlesOrArrays(run.tape.enclosing, run.tape, steps.on_values())
 

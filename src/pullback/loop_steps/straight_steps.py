@@ -169,7 +169,7 @@ def _while_alike(
     captured values and the plain operands of the last step, where that was the one before."""
     steps, pool = staged.steps, run.pool
     stage, work = staged.work_of(run.following)
-    ending, last, generated = pool.returning, len(run.following.operations) - 1, usable(stage.record)
+    ending, last, generated = pool.ending, len(run.following.operations) - 1, usable(stage.record)
     told, function, places = under_error_state(warn), generated.function, work.of(stage.record)
     lower, compares, n, active = steps.lower, steps.verifier.compares, len(state), staged.going.active
     if not pool.is_bound or not stage.repeats:

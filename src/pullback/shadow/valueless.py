@@ -195,10 +195,8 @@ class Pool:
     """What an operator at a place compares with first (``bound_operation``), once the pool serves again."""
     starting: tuple[Any, ...] = field(default=(), init=False)
     """The handles of what enters, then."""
-    ending: tuple[Any, ...] | None = field(default=None, init=False)
-    """The handles that the step returns; None where it returns anything else, and before the pool serves again."""
-    returning: tuple[Any, ...] = field(default=(), init=False)
-    """What it returns, then: handles, and constants for plain values."""
+    ending: tuple[Any, ...] = field(default=(), init=False)
+    """What the step returns, then: handles, and constants for plain values."""
     repeats: dict[int, Any] = field(factory=dict, init=False)
     """A call that gives what the operations from a place on give (``ShadowRun.repeated``), by place."""
     is_bound: bool = field(default=False, init=False)
@@ -224,8 +222,7 @@ class Pool:
                 continue
             by_number.update(zip(op.makes, made if op.several else (made,), strict=False))
             self.bound[at] = bound_operation(self.known.quick[at], by_number, made)
-        self.returning = tuple(by_number[end] if type(end) is int else end for end in self.known.ends)
-        self.ending = self.returning if all(type(end) is int for end in self.known.ends) else None
+        self.ending = tuple(by_number[end] if type(end) is int else end for end in self.known.ends)
         self.starting, self.is_bound = tuple(self.entering), True
 
     def _make(self, by_number: dict[int, Any]) -> None:

@@ -302,7 +302,7 @@ def _run(
                 return _Followed(hot, derived)
             lesson = known_list.operations, entering, list(run.constants)
         if parts is None:
-            returned = list(run.pool.ending)  # type: ignore[union-attr, arg-type]  # of an open run
+            returned = list(run.pool.ending)  # type: ignore[union-attr]  # of an open run
         if known_list is not None:
             run.carry_out()
         elif (

@@ -16,6 +16,7 @@ from attrs import define, field
 
 from pullback.memory.in_force import Tracing
 from pullback.memory.reverse_sweep import release_records
+from pullback.recording.handles import Handle
 from pullback.recording.tape import NOTHING_KEPT, Tape
 from pullback.shadow.quick_operators import KnownStep
 from pullback.shadow.reading import Parts
@@ -149,7 +150,7 @@ class HotRun:
         run = self.run
         following = run.following
         if self.is_open and following is self.lists[0] and run.at == len(following.operations) - 1:
-            [end] = run.pool.ending  # type: ignore[misc, union-attr]  # of an open run
+            [end] = run.pool.ending  # type: ignore[union-attr]  # of an open run
             if out is end:
                 run.at += 1
                 return True
@@ -162,7 +163,7 @@ class HotRun:
         if pool is None or run.captured or run.alone:
             return False
         if not self.is_open:
-            if pool.ending is None or len(pool.ending) != 1:
+            if len(pool.ending) != 1 or not isinstance(pool.ending[0], Handle):
                 return False
             run.stands = {}
             if run.following.stops or not pool.serves_again(run.written):  # type: ignore[union-attr]  # of a pool

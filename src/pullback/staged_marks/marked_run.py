@@ -94,7 +94,7 @@ class MarkedPool:
                 made_at |= dict.fromkeys(op.makes, at)
         self.places = [made_at[end] for end in self.ends]
         pool.bind()
-        pool.starting, pool.ending = (), None
+        pool.starting = pool.ending = ()
         leaving = {id(pool.made[place]) for place in self.places} | {id(handle) for handle in pool.entering}
         pool.bound = [UNBOUND[0] if any(id(x) in leaving for x in bound) else bound for bound in pool.bound]
         made = [h for part in pool.made if part is not None for h in (part if type(part) is tuple else (part,))]
