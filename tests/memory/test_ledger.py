@@ -131,7 +131,7 @@ MEASURED_POLICIES = (
 
 
 @pytest.fixture
-def allocator():
+def allocator(all_loaded):
     """Bytes now and at the peak since the last call, counted from the start of the test."""
     gc.collect()
     tracemalloc.start()

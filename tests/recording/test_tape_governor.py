@@ -5,6 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.memory.in_force import innermost
+from pullback.plain_programs.plain_code import PlainCode
 from pullback.recording.tape import REPLAYABLE, Governor
 
 X = np.linspace(0.1, 0.9, 4)
@@ -20,10 +21,6 @@ def told(monkeypatch):
 
         def __init__(self, *_, **__):
             self.tape = None
-
-        @classmethod
-        def of(cls, *_, **__):
-            return cls()
 
         def note(self, what):
             calls.append((what, len(self.tape.records)))
@@ -55,7 +52,7 @@ def told(monkeypatch):
         def close(self):
             """Asked by the pull when it is closed."""
 
-    monkeypatch.setattr("pullback.transforms.reverse.PlainCode", Spy)
+    monkeypatch.setattr(PlainCode, "of", Spy)
     return calls
 
 
