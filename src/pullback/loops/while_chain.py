@@ -128,5 +128,6 @@ class WhileChain(LoopChain):
 
 def _are_same(states: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
     """Whether random states are the same; the legacy generator's is one object until it draws."""
-    parts = flatten(states[1:])[0], flatten(others[1:])[0]
-    return states[0] is others[0] and all(map(np.array_equal, *parts))
+    if len(states) == 1 or states[0] is not others[0]:
+        return states[0] is others[0]
+    return all(map(np.array_equal, flatten(states[1:])[0], flatten(others[1:])[0]))
