@@ -13,12 +13,19 @@ from pullback.shadow.collective_pulls import draw
 from pullback.staging.forward_statements import Forward, forward_statements
 from pullback.staging.generated import Generated, computed
 from pullback.staging.placing import plan_of
-from pullback.staging.recorded_steps import gives_seeds, n_carried, own_seeds, require_at_once, require_equal
+from pullback.staging.recorded_steps import (
+    gives_seeds,
+    n_carried,
+    own_seeds,
+    require_at_once,
+    require_equal,
+    seeds_of,
+)
 from pullback.staging.reverse_statements import reverse_statements, skeleton, with_symbols
 from pullback.staging.stages import Stage, at_once, both_by, with_kernels
 from pullback.staging.text import Draft
 from pullback.staging.workspaces import Workspace
-from pullback.statements.symbols import Program, Symbol
+from pullback.statements.symbols import Program
 from pullback.words.undocumented import quiet
 
 BEFORE: Final = 4
@@ -61,12 +68,8 @@ def _stage_for(work: StagedStep, stage: Stage, cts: Sequence[Any]) -> Stage:
     program = Program()
     by_number = {n: program.value(x) for n, x in zip(stage.slots, work.slots, strict=True)}
     records = [with_symbols(record, by_number) for record in stage.records]
-    given: list[Symbol] = []
-    seeds: dict[int, Symbol] = {}
     left = [(at, ct) for at, ct in zip(stage.left, cts, strict=True) if at is not None and ct is not None]
-    for (ident, _), ct in left:
-        given.append(program.value(ct))
-        seeds[ident] = given[-1] if ident not in seeds else seeds[ident] + given[-1]
+    seeds, given = seeds_of(program, [at for at, _ in left], [ct for _, ct in left])
     swept = reverse_statements(Forward(program), records, stage.n_inputs, seeds, masks=stage.masks)
     entered = [swept.cts[ident] for part in stage.places for ident in part if ident is not None]
     gathered = [swept.gathered.get(ident) for ident in stage.captured]
@@ -115,12 +118,8 @@ def _add_both(kind: StepKind, k: int, forwards: tuple[list[Any], list[Any], list
     sites = [records[start][-1] if stop > start else 0 for start, stop in stage.ranges]
     forward = forward_statements(operations, *forwards, sites, program=program)
     held, n_forward = skeleton(records, stage.ranges, operations, forward), len(program.statements)
-    given: list[Symbol] = []
-    seeds: dict[int, Symbol] = {}
     left = [at for at, wanted in zip(stage.left, stage.seeded, strict=True) if at is not None and wanted]
-    for ident, spec in left:
-        given.append(program.value(np.ones(spec.shape, spec.dtype)[()]))
-        seeds[ident] = given[-1] if ident not in seeds else seeds[ident] + given[-1]
+    seeds, given = seeds_of(program, left)
     swept = reverse_statements(forward, held, stage.n_inputs, seeds, masks=stage.masks)
     entered = [swept.cts[ident] for part in stage.places for ident in part if ident is not None]
     gathered = [swept.gathered.get(ident) for ident in kind.captured]

@@ -89,6 +89,19 @@ def gives_seeds(stage: Any, cts: Sequence[Any]) -> bool:
     )
 
 
+def seeds_of(
+    program: Program, left: Sequence[tuple[int, Any]], samples: Sequence[Any] | None = None
+) -> tuple[dict[int, Symbol], list[Symbol]]:
+    """The sum of the seeds of each record, by its id, and the seeds, of what leaves by these records with these specs;
+    their ``samples`` are ones unless they are given."""
+    ones = (np.ones(spec.shape, spec.dtype)[()] for _, spec in left)
+    given = [program.value(sample) for sample in (ones if samples is None else samples)]
+    seeds: dict[int, Symbol] = {}
+    for (ident, _), seed in zip(left, given, strict=True):
+        seeds[ident] = seeds[ident] + seed if ident in seeds else seed
+    return seeds, given
+
+
 def own_seeds(program: Program, parts: list[list[int]], given: list[Symbol], n: int) -> list[int]:
     """The seeds that may be written to when they are what the function has returned for the step after: those whose
     memory nothing else has that it returns, and that is no seed handed on. The first ``n`` of them are those of the

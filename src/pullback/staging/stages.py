@@ -26,6 +26,7 @@ from pullback.staging.recorded_steps import (
     own_seeds,
     require_equal,
     require_same,
+    seeds_of,
     share_memory,
 )
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton, valued
@@ -179,7 +180,7 @@ def _stage_of(step: RecordedStep, backend: Backend | None, program: Program) -> 
     held = skeleton(records, ranges, step.operations, forward)
     n_forward = len(forward.program.statements)
     slots = tuple(dict.fromkeys(n for record in held for n in numbers_held(record)))
-    seeds, given = _seeds(forward, step)
+    seeds, given = seeds_of(forward.program, [at for at in step.left if at is not None])
     reverse = reverse_statements(forward, held, step.tape.n_inputs, seeds, masks=step.masks)
     drafts = _drafts(step, forward, n_forward, reverse, slots, given)
     holds = frozenset(k for k, symbol in enumerate(forward.constants) if symbol.number in slots)
@@ -215,18 +216,6 @@ def numbers_held(record: Any) -> list[int]:
     form = FORMS[record[0]]
     saved = form.saved_values(record) if form.saved else ()
     return [x.number for part in saved for x in (part if type(part) is tuple else (part,)) if type(x) is Symbol]
-
-
-def _seeds(forward: Forward, step: RecordedStep) -> tuple[dict[int, Symbol], list[Symbol]]:
-    seeds: dict[int, Symbol] = {}
-    given = []
-    for at in step.left:
-        if at is not None:
-            ident, spec = at
-            seed = forward.program.value(np.ones(spec.shape, spec.dtype)[()])
-            given.append(seed)
-            seeds[ident] = seed if ident not in seeds else seeds[ident] + seed
-    return seeds, given
 
 
 def _drafts(
