@@ -79,16 +79,15 @@ class Matrix:
         return np.array(self.A, dtype)  # refused, if it is traced
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func in ARRAYS:
-            return func(*map(behind, args), **_named(kwargs))
-        if func is np.linalg.solve:  # of the kind of the right side
-            found = func(*map(behind, args), **_named(kwargs))
-            return of_array(found) if isinstance(args[1] if len(args) > 1 else kwargs["b"], Matrix | PLAIN) else found
-        if func in MATRICES:
-            return of_array(func(*map(behind, args), **_named(kwargs)))
         if func.__name__ in REDUCING and args[0] is self:
             return getattr(self, func.__name__)(*args[1:], **kwargs)
-        raise _refusal(f"numpy.{func.__name__}")
+        is_matrix = func in MATRICES
+        if func is np.linalg.solve:  # of the kind of the right side
+            is_matrix = isinstance(args[1] if len(args) > 1 else kwargs["b"], Matrix | PLAIN)
+        elif not is_matrix and func not in ARRAYS:
+            raise _refusal(f"numpy.{func.__name__}")
+        found = func(*map(behind, args), **_named(kwargs))
+        return of_array(found) if is_matrix else found
 
     def __getattr__(self, name: str) -> Any:
         if name in REDUCING:

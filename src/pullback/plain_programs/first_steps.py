@@ -14,7 +14,6 @@ from pullback.memory.ledger import record_items, value_items
 from pullback.memory.working_bytes import BESIDE, FREE_BOOKS, RECORD_BYTES, Lifetimes, books_of, parts_of_keys
 from pullback.plain_programs.plain_snapshots import INITIAL
 from pullback.replay.step_recipes import BOOK_BYTES, OPERAND_BYTES, OPERANDS_BYTES, SLOT_BYTES, STEP_BYTES
-from pullback.replay.sweep_bytes import MeasuredRecipes
 from pullback.rules.forms import FORMS
 from pullback.scheduling.actions import MEMORY
 from pullback.words.errors import BudgetError
@@ -311,13 +310,13 @@ def _plan(chain: Any, besides: int, seen: int) -> None:
 
             freed = borrowed(
                 chain.ledger, chain.policy, besides, chain.n, chain.sizes, start_held=chain.repeatable,
-                refuses=not isinstance(chain.recipes, MeasuredRecipes),
+                refuses=not chain.recipes.told_at_end,
             )  # fmt: skip
         if chain.agreed and chain.policy.room is not None:  # what is given up on each rank is free; all lend, or none
             less, other = agreed(chain.tape.agreement, told_of(chain), (-freed, int(not in_a_row)))
             freed, in_a_row = -less, not other
         besides -= freed
-        if isinstance(chain.recipes, MeasuredRecipes):  # what it takes is known when the trace has ended
+        if chain.recipes.told_at_end:
             least = chain.policy.reserving(0, start_held=chain.repeatable).least(chain.n, **chain.sizes)
             besides = min(besides, chain.policy.max_bytes - least)
         chain.governing = chain.policy.reserving(besides, start_held=chain.repeatable)
@@ -345,7 +344,7 @@ def tape_bytes(records: Any, known: set[Any]) -> int:
 
 def _require_room(chain: Any, seen: int) -> None:
     """Raise :class:`BudgetError` where the first steps, which had to be recorded, have taken more than is allowed."""
-    if isinstance(chain.recipes, MeasuredRecipes):
+    if chain.recipes.told_at_end:
         chain.tape.governor.floor = max(chain.tape.governor.floor, seen)
     elif chain.policy.room is not None and seen > chain.policy.room:
         raise BudgetError(
@@ -369,6 +368,6 @@ def lend(chain: Any) -> None:
         chain.ledger.lenders.append(
             Lender(
                 chain, chain, chain.sizes, bool, chain.tape, chain.variables, place,
-                told_at_end=isinstance(chain.recipes, MeasuredRecipes),
+                told_at_end=chain.recipes.told_at_end,
             )
         )  # fmt: skip

@@ -14,7 +14,6 @@ from pullback.memory.working_bytes import RECORD_BYTES, books_of
 from pullback.plain_programs.first_steps import OWN_BYTES, WATCHED_BYTES, agrees, tape_bytes, told_of
 from pullback.recording.tape import Tape
 from pullback.replay.step_recipes import BOOK_BYTES
-from pullback.replay.sweep_bytes import MeasuredRecipes
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import BudgetError
 
@@ -216,7 +215,7 @@ def _leave_to_books(chain: Any, step: int) -> None:
 def _larger(chain: Any, freed: int, **how: bool) -> Any:
     """Tell the schedule the sizes of the chain, where ``freed`` bytes are there beside those that it had. Code that is
     cut by itself is refused when the trace has ended, and what it takes is known: until then it holds the least."""
-    if isinstance(chain.recipes, MeasuredRecipes):
+    if chain.recipes.told_at_end:
         policy = chain.schedule.policy
         freed = max(freed, policy.least(None, **chain.sizes) - policy.max_bytes)
     return chain.schedule.larger(freed=freed, **how, **chain.sizes)
@@ -234,7 +233,7 @@ def _tell_larger(chain: Any) -> None:
                 from pullback.memory.lending import give_all  # noqa: PLC0415 - for those who have several loops
 
                 chain.freed += give_all(chain.ledger)
-            if chain.freed == before and not isinstance(chain.recipes, MeasuredRecipes):
+            if chain.freed == before and not chain.recipes.told_at_end:
                 raise
             _larger(chain, chain.freed)
     except Exception:

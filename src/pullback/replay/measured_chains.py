@@ -8,7 +8,7 @@ from typing import Any
 from pullback.memory.ledger import record_items, value_items
 from pullback.memory.working_bytes import books_of
 from pullback.replay.step_recipes import BOOK_BYTES
-from pullback.replay.sweep_bytes import MeasuredRecipes, SweepBytes
+from pullback.replay.sweep_bytes import SweepBytes
 from pullback.rules.forms import FORMS
 
 
@@ -24,7 +24,7 @@ def measure(governor: Any) -> None:
             if record is not None:
                 waiting.update(FORMS[record[0]].ids(record))
         stop = chain.cuts[0]
-        if isinstance(chain.recipes, MeasuredRecipes):
+        if chain.recipes.told_at_end:
             _measure_one(governor, chain, waiting)
         if chain.replays:
             waiting |= chain.recipes.read_before()

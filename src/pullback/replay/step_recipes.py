@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import starmap
 from operator import is_
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
@@ -72,6 +72,8 @@ class StepRecipes:
     """There: the number of each value of the program around, by its id."""
     around: list[int] = field(factory=list)
     """The ids of these."""
+    told_at_end: ClassVar[bool] = False
+    """Whether it is not known before the trace has ended what their reverse pass takes."""
     most: int | None = None
     """What a reverse pass takes at most where all steps are executed again from the first snapshot, beside what is held
     when it begins; where that is known, as soon as it is known which cotangents come to the steps."""

@@ -4,7 +4,7 @@ and of what waits."""
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from attrs import define, field, frozen
 
@@ -47,6 +47,7 @@ class ValueBytes:
 class MeasuredRecipes(StepRecipes):
     """The recipes of steps whose values are measured."""
 
+    told_at_end: ClassVar[bool] = True
     tape: Any = None
     made: "array[int]" = field(factory=lambda: array("q"))
     """The bytes of the values of the step under way; less than 0 for a view."""
