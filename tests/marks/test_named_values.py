@@ -277,7 +277,7 @@ def test_values_on_which_the_output_does_not_depend_are_passed_over():
     assert 3 not in calls
 
 
-def test_what_is_streamed_is_not_stored():
+def test_what_is_streamed_is_not_stored(all_loaded):
     shape, n = (1 << 16,), 40
 
     def f(x):
@@ -313,7 +313,7 @@ def test_a_callback_gets_an_array_it_cannot_write():
         pb.grad(program("fori_loop"), on_adjoint={"u": write})(X)
 
 
-def test_nothing_is_left_when_the_pull_goes():
+def test_nothing_is_left_when_the_pull_goes(all_loaded):
     gc.collect()
     gc.disable()
     try:
