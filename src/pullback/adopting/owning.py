@@ -171,8 +171,10 @@ def standing(x: Any, *, named: bool = False) -> Any:
     if known is not None:
         return known[1]
     written = written_around(x, tape)
-    if written is not None or tape is None:
-        return x if written is None else written
+    if written is not None:
+        return written
+    if tape is None:
+        return x
     if tape.adopted is None:
         tape.adopted = Standing()
     tape.adopted.require_unwritten(x)

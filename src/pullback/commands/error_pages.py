@@ -12,8 +12,8 @@ sources."""
 
 def codes() -> dict[str, str]:
     """The code of every error and warning by the name of its class."""
-    kinds = errors.PullbackError, errors.PolicyWarning, errors.RefusalWarning
-    return {cls.__name__: cls.code for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, kinds)}
+    found = {name: getattr(cls, "code", "") for name, cls in vars(errors).items() if isinstance(cls, type)}
+    return {name: code for name, code in found.items() if code}
 
 
 def page_on(word: str | None) -> str | None:

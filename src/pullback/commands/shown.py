@@ -31,7 +31,7 @@ from pullback.policies.save_all import SaveAll
 from pullback.policies.tiered import Tiered
 from pullback.watching.parts import bar_on
 from pullback.words.call_sites import users_part
-from pullback.words.errors import InputFileError, PolicyWarning, PullbackError
+from pullback.words.errors import InputFileError, PolicyWarning, PullbackError, RefusalWarning
 
 OUT = click.option(
     "--out",
@@ -118,7 +118,7 @@ def _one_line(otherwise: Callable[..., None]) -> Callable[..., None]:
 
     def showwarning(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
         text = " ".join(str(message).split())
-        if not issubclass(category, PolicyWarning):
+        if not issubclass(category, PolicyWarning | RefusalWarning):
             otherwise(message, category, *where, **options)
         elif text not in told:
             told.add(text)
