@@ -259,7 +259,8 @@ def require_held(governor: Any, watched: Lifetimes | None) -> None:
 
 
 def require_floor(governor: Any) -> None:
-    """The trace has ended. Raises :class:`BudgetError` where code that became save-all needs more than there is."""
+    """The trace has ended. Raises :class:`BudgetError` where code that became save-all, or that cuts itself into steps,
+    needs more than there is."""
     from pullback.memory.lending import foresee_waiting  # noqa: PLC0415 - for those who have several loops
 
     room = governor.policy.room
@@ -272,7 +273,7 @@ def require_floor(governor: Any) -> None:
 
 def _too_little(policy: Any, least: int) -> BudgetError:
     return BudgetError(
-        f"{policy!r} is too little for the code around the loops: what is held when it is reversed, and its "
+        f"{policy!r} is too little for the code outside loop functions: what is held when it is reversed, and its "
         f"cotangents, take {least:,} bytes. Allow at least {least:,} bytes.",
         least,
     )
@@ -291,7 +292,7 @@ def _another_pass(governor: Any, whole: Any = None) -> int:
     kept = {key: nbytes for key, nbytes, _ in (*begins, *value_items(governor.constants.values(), "constant"))}
     held = sum(kept.values()) + sum(n for key, n, _ in record_items(records) if key not in kept)
     again = [loop.least_again(held + _waiting(governor, loop, place + 1)) for place, loop in loops.items()]
-    for chain in chains:  # of what is measured they are a part
+    for chain in chains:  # what is measured counts the cotangents that wait
         waiting = 0 if chain.recipes.most is not None else _waiting(governor, chain, chain.cuts[-1])
         again.append(least_again(chain, held + waiting))
     return max(again, default=0)
