@@ -278,7 +278,8 @@ def _is_known(found: Any) -> bool:
 
 
 def _is_transform(found: Any) -> bool:
-    """Whether it is a public function that makes a derivative of another, which the proof meets where that is named."""
+    """Whether it is a public function that makes a derivative. The function that it is given is proved where the body
+    names it."""
     if type(found) is not FunctionType or found.__name__ not in _TRANSFORMS:
         return False
     return getattr(import_module("pullback"), found.__name__) is found

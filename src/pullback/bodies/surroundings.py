@@ -208,8 +208,8 @@ class Surroundings:
 
 def surroundings_of(name: str, reachable: Reachable, xs: Iterable[Any], verify: str) -> tuple[Any, list[Any]]:
     """What can be reached, and plain ``xs``, when the loop begins; with the handles that are bound somewhere, frozen to
-    what they stand for now. Unless ``verify`` is ``"all"`` nothing is watched: then only what the traces around have
-    written is among it, and None comes where there is no such thing."""
+    what they stand for now. Unless ``verify`` is ``"all"`` nothing is watched: only arrays that traces around have
+    written are put in their places, and where there is none, the first result is None."""
     handles: list[Any] = []
     arrays = [*reachable.arrays.values(), *((f"xs[{k}]", x) for k, x in enumerate(xs) if isinstance(x, np.ndarray))]
     written = written_among(arrays) if any(tape.adopted for tape in UNDER_WAY.get()) else {}

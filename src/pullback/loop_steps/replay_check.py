@@ -78,8 +78,8 @@ class Verifier:
         return note
 
     def gave_alone(self, step: int, leaf: Any) -> bool:
-        """Whether a step that is run again gave this state, one array, of which that is soon known; where not, who
-        compares goes on with :meth:`after`."""
+        """Whether a step that is run again is found, at the price of one digest, to have given this state, one array.
+        False says nothing: then :meth:`after` compares."""
         if type(leaf) is not np.ndarray or self.stride > 1 or self.n_leaves > 1 or step >= self.n_seen:
             return False
         return short_digest(leaf) == self.digests[step]

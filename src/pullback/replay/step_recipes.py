@@ -75,8 +75,8 @@ class StepRecipes:
     told_at_end: ClassVar[bool] = False
     """Whether it is not known before the trace has ended what their reverse pass takes."""
     most: int | None = None
-    """What a reverse pass takes at most where all steps are executed again from the first snapshot, beside what is held
-    when it begins; where that is known, as soon as it is known which cotangents come to the steps."""
+    """The most bytes of a reverse pass that executes all steps again from the first snapshot, beside what is held when
+    it begins. None before that is known, which takes the end of the trace, and for recipes that are not measured."""
 
     @property
     def nbytes(self) -> int:
