@@ -50,9 +50,14 @@ def scanned(x):
     return np.sum(carry) + np.sum(ys)
 
 
+def scanned_squares(x):
+    carry, ys = pb.scan(lambda u, row: (np.cos(u) * row, u.sum()), x[0], x)
+    return np.sum(carry) + np.sum(ys * ys)
+
+
 @pytest.mark.filterwarnings("ignore::pullback.PolicyWarning")
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@pytest.mark.parametrize("f", [looped, plain, wave, network, scanned])
+@pytest.mark.parametrize("f", [looped, plain, wave, network, scanned, scanned_squares])
 def test_bytes_equal_those_of_data(f, policy):
     told, real = pb.plan(f, spec((40, 40)), policy=policy), pb.plan(f, np.full((40, 40), 0.5), policy=policy)
     assert (told.bytes_by_reason, told.n_forward) == (real.bytes_by_reason, real.n_forward)

@@ -297,9 +297,10 @@ def _as_kept(constant: Any) -> tuple[Hashable, int]:
     return ("copy", id(constant)), buffer_of(faithful_copy(constant)).nbytes
 
 
-def booking_of(work: Any, before: Sequence[Any], run: Any) -> Booking | None:
-    """That of steps like ``work``, which ``run`` has just followed, from the state ``before``. None where two of what
-    such a step is given lie in one buffer: which of them it holds would not be told."""
+def booking_of(work: Any, before: Sequence[Any], run: Any, xs: Sequence[Any]) -> Booking | None:
+    """That of steps like ``work``, which ``run`` has just followed, from the state ``before``, with rows of ``xs``,
+    which lie in one buffer for all steps. None where two of what such a step is given lie in one buffer: which of them
+    it holds would not be told."""
     places: dict[int, tuple[int, int]] = {}
     for which, values in enumerate((before, run.values, run.constants)):
         for place, value in enumerate(values):
@@ -308,8 +309,9 @@ def booking_of(work: Any, before: Sequence[Any], run: Any) -> Booking | None:
                 place,
             ):
                 return None
+    stay = {id(buffer_of(x)) for x in map(plain_value, xs) if isinstance(x, np.ndarray)}
     return Booking([
-        (places.get(key), (key if key in places else ("made", k), nbytes, why))
+        (places.get(key), (key if key in places or key in stay else ("made", k), nbytes, why))
         for k, (key, nbytes, why) in enumerate(work.items)
     ])
 

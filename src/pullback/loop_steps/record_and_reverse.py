@@ -260,14 +260,16 @@ def lacks_both(passes: Sequence[Any]) -> bool:
     return after is not None and after.stage.lacks_both
 
 
-def met(work: Any, passes: Sequence[Any], before: Sequence[Any], run: Any, *, heard: bool) -> Booking | None:
+def met(
+    work: Any, passes: Sequence[Any], before: Sequence[Any], run: Any, xs: Sequence[Any] | None, *, heard: bool
+) -> Booking | None:
     """What is booked of steps like ``work``, which ``run`` has just followed from the state ``before``, where that is
-    ``heard`` of. The functions that the kind of the last step lacks are made."""
+    ``heard`` of; they get rows of ``xs``. The functions that the kind of the last step lacks are made."""
     if lacks_both(passes) and passes[0].after.family is work.kind.family:
         from pullback.loop_steps.fewer_seeds import add_both  # noqa: PLC0415 - for steps that lack some
 
         add_both(passes[0].after, work.k, before, run.values, run.constants)
-    return booking_of(work, before, run) if heard else None
+    return booking_of(work, before, run, xs or ()) if heard else None
 
 
 def record_and_reverse_of(

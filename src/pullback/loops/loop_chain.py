@@ -325,9 +325,11 @@ class LoopChain(Storing):
             self.store.ledger.n_forward += 1
         else:
             self._to_work(self.on_tracers(step))
-        booking = None
-        if before is not None and reached > step and staging.run is not None and type(self.work) is StagedStep:
-            booking = met(self.work, self.passes, before, staging.run[0], heard=self.store.ledger.heard)
+        booking = (
+            met(self.work, self.passes, before, staging.run[0], self.steps.xs, heard=self.store.ledger.heard)
+            if before is not None and reached > step and staging.run is not None and type(self.work) is StagedStep
+            else None
+        )
         before = None
         self.reverse(step)
         if len(self.passes) == 1 and not self.store.ledger.separates:
