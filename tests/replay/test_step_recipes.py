@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.plain_programs.plain_chain import PlainChain
 from pullback.replay import recipes
 from pullback.replay.step_recipes import HORIZON
 
@@ -174,14 +175,14 @@ def test_a_second_pull_starts_again(program, staging):
 
 def patterns_of(program, n):
     held = []
-    original = pb.plain_programs.plain_chain.PlainChain.finish
+    original = PlainChain.finish
 
     def finish(chain):
         original(chain)
         held.append(len({id(pattern) for pattern in chain.recipes.patterns}))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pb.plain_programs.plain_chain.PlainChain, "finish", finish)
+        patch.setattr(PlainChain, "finish", finish)
         pb.grad(lambda x: program(x, n), policy=pb.Binomial(3))(np.linspace(0.3, 1.1, 5))
     return held[0]
 
