@@ -18,7 +18,7 @@ PROGRAMS = {
     "a loop under binomial": (  # of so few steps in all calls that they are recorded
         "pb.grad(lambda x: np.sum(pb.fori_loop(0, 5, lambda k, u: np.sin(u) * y, x)), policy=pb.Binomial(3))",
         42,
-        6_374,
+        6_410,
     ),
 }
 TRACED = """

@@ -1,4 +1,5 @@
-"""Whether a stage of large steps, with its making and its buffers, would be felt beside what a policy holds."""
+"""When a stage of large steps is made, whose making and buffers may be felt beside what a policy holds: of the first
+steps, of later ones, or never."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -11,6 +12,18 @@ COPIES = 50
 """Steps that hold five times as much as making a stage of one takes, and twenty times what its buffers do."""
 ACTIONS = 10_000
 """Actions of a schedule that are looked at for its greatest bytes."""
+
+
+def early_or_never(staging: Any, policy: Any, n: int | None, sizes: Mapping[str, int], nbytes: int) -> Any:
+    """The ``staging`` of a loop whose steps have so many bytes, told to make stages of the first steps, before much is
+    held; None where it would be felt even then. A policy that counts bytes says so itself, from its schedule on."""
+    if nbytes <= staging.most_bytes or (policy.counts_bytes and not staging.short):
+        staging.early = staging.spares = not policy.counts_bytes and type(policy) is not SaveAll
+    elif is_felt(policy, n, sizes):
+        return None
+    else:
+        staging.early = True
+    return staging
 
 
 def is_felt(policy: Any, n: int | None, sizes: Mapping[str, int]) -> bool:

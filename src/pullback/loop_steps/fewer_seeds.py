@@ -3,6 +3,7 @@ looked at. They are made when some such steps have been reversed in the ordinary
 
 from collections.abc import Sequence
 from copy import copy
+from math import inf
 from typing import Any, Final
 
 import numpy as np
@@ -46,10 +47,12 @@ def kind_for(work: StagedStep, cts: Sequence[Any]) -> StepKind:
     found = base.fewer.get(wanted)
     if found is None:
         base.n_missed += 1
-        if wanted not in stage.others and base.n_missed > BEFORE and len(stage.others) < MOST:
+        staging = base.work.steps.staging
+        at_work = inf if staging is None else staging.at_work
+        if wanted not in stage.others and base.n_missed > BEFORE and len(stage.others) < MOST and at_work == inf:
             stage.others[wanted] = _made(work, stage, cts)
         other = stage.others.get(wanted)
-        if other is None:
+        if other is None or other.buffer_bytes > at_work:
             return base
         own = Workspace(base.work.steps, base.work.threads, base.work.shared)
         found = base.fewer[wanted] = StepKind(other, base.captured, own, base.n_leaves, base.family)
@@ -102,6 +105,8 @@ def _stage_for(work: StagedStep, stage: Stage, cts: Sequence[Any]) -> Stage:
 def add_both(kind: StepKind, k: int, before: Sequence[Any], values: list[Any], constants: list[Any]) -> None:
     """Give a kind for fewer seeds the functions that record and reverse a step at once, made from step ``k`` of that
     kind, from the state ``before`` it, with these captured values and plain operands."""
+    if kind.work.steps.staging.at_work < inf:  # they are made of the first steps or never
+        return
     kind.stage.lacks_both = False
     try:
         rows = kind.work.steps.entered(k)[1]

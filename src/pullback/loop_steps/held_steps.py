@@ -129,8 +129,6 @@ class StepKind:
     """How many of the leaves get a cotangent."""
     x_places: tuple[int, ...] = field(init=False)
     """The places of the leaves of ``xs`` whose rows get one."""
-    own: tuple[Any, Any] = field(init=False)
-    """What pulls cotangents of its own back, and the arrays that this works in."""
 
     def __attrs_post_init__(self) -> None:
         stage = self.stage
@@ -142,7 +140,11 @@ class StepKind:
         self.n_cts = sum(next(entered) for ident in stage.places[0] if ident is not None)
         self.x_places = tuple(k for k, ident in enumerate(stage.places[1]) if ident is not None and next(entered))
         self.ids = list(compress(self.captured, stage.gathered))
-        self.own = stage.reverse_own.function, self.work.of(stage.reverse_own)
+
+    @property
+    def own(self) -> tuple[Any, Any]:
+        """What pulls cotangents of its own back, and the arrays that this works in."""
+        return self.stage.reverse_own.function, self.work.of(self.stage.reverse_own)
 
     def seeds(self, cts: list[Any]) -> list[Any] | None:
         """The cotangents that the reverse function takes, from those of leaves and outputs; None where it was made for

@@ -14,6 +14,7 @@ from pullback.loop_steps.held_steps import StagedStep, StepKind, StepTape
 from pullback.loop_steps.rerun import LoopSteps, as_before, returned_by
 from pullback.memory.in_force import STAGINGS, Enclosed, next_level, planned
 from pullback.memory.reverse_sweep import Releasing
+from pullback.memory.working_bytes import Needed
 from pullback.recording.copies import separate
 from pullback.recording.crossing import present
 from pullback.recording.handles import Handle
@@ -69,14 +70,47 @@ class StagedSteps:
     """Whether loops that follow may take the tapes of this one, from the first on."""
     early: bool = field(default=False, init=False)
     """Whether steps are recorded as they are advanced, until there is a stage."""
+    spares: bool = field(default=False, init=False)
+    """Whether nothing of the last step stays while none comes, since arrays are large or bytes are counted."""
+    at_work: float = field(default=inf, init=False)
+    """Bytes that functions of a step may work in. Where that is said, they are made of the first steps or never."""
     step_kinds: dict[KnownStep, StepKind] = field(factory=dict, init=False)
     """What the staged steps that do a list of operations share, by the list."""
+
+    @property
+    def short(self) -> bool:
+        """Whether the loop has so few steps that only stages of small ones pay."""
+        return self.most_bytes == SHORT_BYTES
 
     def takes(self, k: int) -> bool:
         """Whether step ``k`` is recorded here: not step 0, which tells what is captured."""
         if k < self.first or TRAPPED.get() or not errors_are_ordinary():
             return False
+        if self.at_work < inf and not self._has_room(k):
+            return False
         return self.entered is None or not self.entered[0].over
+
+    def _has_room(self, k: int) -> bool:
+        stages = () if self.entered is None else self.entered[0].stages
+        return bool(stages or k < EARLY) and all(stage.buffer_bytes <= self.at_work for stage in stages)
+
+    def made_of_first_steps(self, needed: Needed, state_bytes: int, room: int, free: int) -> bool:
+        """Whether there is ``room`` to make functions of the first steps, before much is held. They are made then or
+        never, and work in what is ``free`` for it and for the cotangents of the state."""
+        if EARLY * state_bytes + needed.making_bytes > room:
+            return False
+        self.early, self.spares, self.at_work, self.arrays.stay = True, True, free - state_bytes, False
+        return True
+
+    def waits(self) -> None:
+        """No step comes for now."""
+        if not self.spares:
+            return
+        self.run = self.state = self.going = self.proved = None
+        self.arrays.free()
+        fewer = (each.work for kind in self.step_kinds.values() for each in kind.fewer.values())
+        for work in (*(work for _, work in self.works.values()), *fewer):
+            work.arrays.clear()
 
     def begins(self, state: list[Any]) -> bool:
         """Whether step 0 is recorded here: where stages of such steps are known from calls before, no re-run is
@@ -97,7 +131,7 @@ class StagedSteps:
         were asked for, those that work in buffers. Or whether one is to be learned from it ``early``."""
         if self.early:
             self.early = k < EARLY and self.takes(k) and not (self.entered and self.entered[0].stages)
-        if self.most_bytes < inf:
+        if self.early or self.most_bytes < inf:
             return self.early
         if self.entered is None:  # what enters is not known yet: with kernels it is worth a look
             return self.shelf.backend is not None and not self.shelf.new and self.takes(k)
@@ -268,7 +302,7 @@ class StagedSteps:
             variants.n_begun_otherwise += 1
         elif run.why:
             variants.failed(run.why)
-        elif not variants.over:
+        elif not variants.over and (k < EARLY or self.at_work == inf):
             around = self.steps.enclosing
             returned = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in (*new, *ys)]
             captured = list(zip(run.captured, run.values, strict=True))

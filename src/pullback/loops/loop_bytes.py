@@ -149,21 +149,24 @@ def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, mo
     forecast."""
     if not policy.counts_bytes:
         return policy.schedule(n, **record.sizes)
-    besides, sizes, steps = bytes_besides(record) + more, sizes_of(record), record.chain.steps
+    besides, sizes, chain = bytes_besides(record) + more, sizes_of(record), record.chain
+    steps, start_held = chain.steps, bool(chain.start)
     if record.agreed is not None:
         policy, besides = _lent_alike(record, policy, n, ledger, besides)
-        return policy.reserving(besides, start_held=bool(record.chain.start)).schedule(n, **sizes)
+        return policy.reserving(besides, start_held=start_held).schedule(n, **sizes)
     if _places(record) is not None or (steps.nest is not None and steps.nest.loops):
         from pullback.memory.nested_loops import schedule_of  # noqa: PLC0415 - for those who nest loops
 
         lends = policy.room is not None and ledger is None and record.fresh and _follows(record)
         return schedule_of(record, policy, n, sizes, besides, working_bytes(record), lends=lends)
-    extra = record.needed.staging_bytes
-    if policy.affords(extra, besides + sum(sizes.values())):
-        besides += extra
-    else:
-        steps.staging = None
-    start_held = bool(record.chain.start)
+    needed, extra = record.needed, record.needed.staging_bytes
+    held = besides + sum(sizes.values()) + (sizes["state_bytes"] if n is None else 0)
+    if not policy.affords(extra, held):
+        extra, free = 0, needed.at_work - captured_bytes(record)
+        room = 0 if policy.room is None or chain.store.ledger.lenders else policy.room - held
+        if steps.staging and not steps.staging.made_of_first_steps(needed, chain.state_bytes, room, free):
+            steps.staging = None
+    besides += extra
     if policy.room is not None and ledger is None and not _follows(record) and record.fresh:
         from pullback.memory.nested_loops import beside_marked_steps  # noqa: PLC0415 - for those who nest loops
 
@@ -247,14 +250,18 @@ def told_of(record: Any) -> str:
 
 def working_bytes(record: Any) -> int:
     """What a loop takes while it runs: cotangents of one seed, what a step needs, its result."""
-    steps = record.chain.steps
-    specs = ((steps.captured_specs or {}).get(i) for i in steps.reads)
-    cts = sum(spec.nbytes for spec in specs if spec is not None)
+    steps, cts = record.chain.steps, captured_bytes(record)
     cts += sum(getattr(x, "nbytes", 0) for x in steps.xs or ())
     cts += 2 * sum(getattr(stack, "nbytes", 0) for stack in steps.outputs.stacks)  # somebody may hold the outputs, too
     inner = 0 if steps.nest is None else steps.nest.working
     working: int = cts + inner + record.needed.lasting + record.needed.beside(record.sizes["state_bytes"])
     return working
+
+
+def captured_bytes(record: Any) -> int:
+    """What the cotangents of the captured values take."""
+    specs = ((record.chain.steps.captured_specs or {}).get(i) for i in record.chain.steps.reads)
+    return sum(spec.nbytes for spec in specs if spec is not None)
 
 
 def bytes_besides(record: Any) -> int:

@@ -91,6 +91,12 @@ class LoopChain(Storing):
         self.state, self.owned = list(self.start), False
         self.randomness.restore(self.start_random)
 
+    def rests(self) -> None:
+        """No step is run for now."""
+        super().rests()
+        if self.steps.staging is not None:
+            self.steps.staging.waits()
+
     def go_forward(self, schedule: Any, machine: Machine) -> None:
         """Carry out the forward part of a schedule."""
         self.looks_back, larger = machine.n is None, getattr(schedule, "larger", None)
@@ -119,6 +125,7 @@ class LoopChain(Storing):
         self.passes, self.both = passes, None
         run_reverse(schedule, machine, self)
         self.both = None
+        self.rests()
 
     def run_on(self, k: int, n: int | None) -> int:
         """Run the steps from ``k`` on and hold nothing, so that the program goes on with true values; the length."""
@@ -145,13 +152,11 @@ class LoopChain(Storing):
 
     def release(self) -> None:
         """Drop everything stored and in WORK, and settle the ledger."""
-        tapes = [*self.store.of("tape").values(), *(() if self.work is None else (self.work,))]
+        tapes = [*self.store.of("tape").values(), *(() if self.work is None else (self.work,)), *(self.probe or ())[:1]]
         self.rests()
         self.store.clear()
         if self.work is not None:
             self.store.ledger.release(self.work.items)
-        if self.probe is not None:
-            tapes.append(self.probe[0])
         for step in tapes:
             step.release()
         self.verifier.expected.clear()
@@ -216,24 +221,21 @@ class LoopChain(Storing):
         if self.looks_back and stop > start + 1:
             return self._advance_while(start, stop)
         steps, first, self.store.ledger.step = self.steps, start, stop - 1
-        watched = steps.enclosing is not None and TRAPPED.get()
+        staging, watched = steps.staging, steps.enclosing is not None and TRAPPED.get()
         while first < stop and (watched or self.probe is not None):
             self.begins_step(first)
             self.on_tracers(first).release()
             first += 1
-        staging = steps.staging
         while first < stop and staging is not None and staging.advances(first):
             self.begins_step(first)
             step, self.state = staging.recorded(first, separate(writable(self.state)), keeps=False)
             if step is not None:
                 step.release()
                 self.state = separate(self.state)
-            self.owned = False
+            self.owned, first = False, first + 1
             self.store.ledger.n_forward += 1
-            first += 1
         if first < stop:
-            if self.plainly is None:
-                self.plainly = Enclosed(steps.enclosing, PAUSED), steps.on_values()
+            self.plainly = self.plainly or (Enclosed(steps.enclosing, PAUSED), steps.on_values())
             with self.plainly[0], self.plainly[1]:
                 while first < stop:
                     self.begins_step(first)
@@ -321,9 +323,8 @@ class LoopChain(Storing):
         before = list(self.state) if self.store.ledger.heard or lacks_both(self.passes) else None
         reached, self.state = straight(staging, step, step + 1, list(self.state), self._to_work)  # which empties it
         self.owned = False
-        if reached > step:
-            self.store.ledger.n_forward += 1
-        else:
+        self.store.ledger.n_forward += reached - step
+        if reached == step:
             self._to_work(self.on_tracers(step))
         booking = (
             met(self.work, self.passes, before, staging.run[0], self.steps.xs, heard=self.store.ledger.heard)

@@ -13,6 +13,7 @@ from pullback.bodies.surroundings import Surroundings
 from pullback.choosing.agreement import AgreedPoint
 from pullback.loop_steps.replay_check import say_unrepeated, trial
 from pullback.loop_steps.reverse_pass import Pass
+from pullback.loop_steps.staged_steps import SHORT_BYTES
 from pullback.loops.forecast import Forecast, forecast, foreseen
 from pullback.loops.loop_bytes import (
     agree,
@@ -232,12 +233,11 @@ class LoopRecord:
         rows = {id(buffer_of(x)) for x in chain.steps.xs or () if isinstance(x, np.ndarray)}
         beside = sum(n for key, n, _ in step.items if key in rows)  # a row holds all of them, which are there anyway
         del step, after
-        staging = chain.steps.staging
-        if staging is not None and sum(self.sizes.values()) - beside > staging.most_bytes:
-            from pullback.choosing.large_steps import is_felt  # noqa: PLC0415 - for those who have large arrays
+        nbytes = sum(self.sizes.values()) - beside
+        if chain.steps.staging is not None and nbytes > SHORT_BYTES:
+            from pullback.choosing.large_steps import early_or_never  # noqa: PLC0415 - for those who have large arrays
 
-            staging.early = not is_felt(self.policy, self.n, self.sizes)
-            chain.steps.staging = staging if staging.early else None
+            chain.steps.staging = early_or_never(chain.steps.staging, self.policy, self.n, self.sizes, nbytes)
 
     def _decide(self) -> None:
         self.little = takes_little(self)

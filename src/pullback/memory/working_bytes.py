@@ -289,12 +289,22 @@ class Needed:
     def beside(self, state_bytes: int) -> int:
         """What a step takes with the running state, the cotangents of the state, and its result after the loop, which
         somebody may hold."""
-        return 2 * state_bytes + max(self.forward, self.back)
+        return 2 * state_bytes + self.at_work
+
+    @property
+    def at_work(self) -> int:
+        """What it takes with the temporaries of its operations, or of their rules."""
+        return max(self.forward, self.back)
 
     @property
     def staging_bytes(self) -> int:
-        """What it takes beyond that to make functions of a step, and to work with them."""
-        return max(STAGING_FACTOR * self.made, self.forward + self.back)
+        """What it takes beyond that to make functions of a step at any time, and to work with them."""
+        return max(self.making_bytes, self.forward + self.back)
+
+    @property
+    def making_bytes(self) -> int:
+        """What it takes to make functions of a step."""
+        return STAGING_FACTOR * self.made
 
 
 def _ids(record: Any) -> list[int]:

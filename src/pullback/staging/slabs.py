@@ -23,15 +23,15 @@ LINE = 64
 
 def n_in_slab(plan: Placement, n_left: int, *, alone: bool = True) -> int:
     """The steps that a slab takes, where ``n_left`` come; 0 where arrays of their own are as good. Where they are not
-    ``alone``, other stretches of steps come after they have been reversed: slabs are of one size then, so that a later
-    one fits where one was."""
+    ``alone``, other stretches of steps come after they have been reversed: all slabs but the last are of one size
+    then, so that a later one fits where one was."""
     nbytes = sum(_nbytes(kind) for kind, slot in zip(plan.fresh, plan.slots, strict=True) if slot)
     if not nbytes or nbytes >= LEAST:
         return 0
     n_steps = min(NBYTES // nbytes, n_left)
     if n_steps * nbytes < LEAST:
         return 0
-    return n_steps if alone else -(-LEAST // nbytes)
+    return n_steps if alone else min(n_left, -(-LEAST // nbytes))
 
 
 def in_slab(

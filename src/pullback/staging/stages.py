@@ -32,7 +32,7 @@ from pullback.staging.recorded_steps import (
 from pullback.staging.reverse_statements import SymbolSweep, reverse_statements, skeleton, valued
 from pullback.staging.text import Draft
 from pullback.staging.told_backends import Description
-from pullback.staging.workspaces import Workspace
+from pullback.staging.workspaces import Workspace, buffer_bytes
 from pullback.statements.symbols import Program, Symbol, mapped
 from pullback.words.ordered_calls import fed
 from pullback.words.specs import buffer_of
@@ -109,6 +109,12 @@ class Stage:
     def __attrs_post_init__(self) -> None:
         self.booked = booked_slots(self.records, self.slots)
         self.collective = any(map(is_taken_part_in, self.records[self.n_inputs :]))
+
+    @property
+    def buffer_bytes(self) -> int:
+        """What its functions work in."""
+        functions = self.record, self.reverse, self.advance, self.reverse_own, self.both, self.leaf
+        return buffer_bytes(each for each in functions if each is not None)
 
     def with_numbers(self, _: Sequence[Any], after: Sequence[Any]) -> list[Any]:
         """The state after a step, with Python's numbers in the place of NumPy's."""

@@ -97,6 +97,8 @@ class Arrays:
 
     buffers: dict[ArrayKind, list[Any]] = field(factory=dict)
     fresh: dict[ArrayKind, Fresh] = field(factory=dict)
+    stay: bool = True
+    """Whether what leaves stays here when nobody has it any more."""
 
     def buffers_of(self, kinds: Iterable[ArrayKind | None], *, own: bool = False) -> tuple[Any, ...]:
         """Different arrays of these kinds, which no other function has if they are to be its ``own``."""
@@ -116,7 +118,14 @@ class Arrays:
 
     def fresh_of(self, kinds: Iterable[ArrayKind]) -> tuple[Any, ...]:
         """Who makes arrays of these kinds that leave."""
-        return tuple(self.fresh.setdefault(kind, Fresh(*kind)) if _is_large(kind) else _new(kind) for kind in kinds)
+        return tuple(
+            self.fresh.setdefault(kind, Fresh(*kind)) if self.stay and _is_large(kind) else _new(kind) for kind in kinds
+        )
+
+    def free(self) -> None:
+        """Keep none of them: whoever needs one asks again."""
+        self.buffers.clear()
+        self.fresh.clear()
 
 
 def _is_large(kind: ArrayKind) -> bool:
@@ -130,6 +139,17 @@ def _nbytes(kind: ArrayKind) -> int:
 
 def _new(kind: ArrayKind) -> Any:
     return partial(np.empty, *kind)
+
+
+def buffer_bytes(functions: Iterable[Generated]) -> int:
+    """What such functions work in, together."""
+    most, own = Counter[ArrayKind](), 0
+    for generated in functions:
+        if generated.reads:
+            own += generated.plan.nbytes
+        else:
+            most |= Counter(kind for kind in generated.plan.buffers if kind is not None)
+    return own + sum(n * _nbytes(kind) for kind, n in most.items())
 
 
 @define(eq=False)
