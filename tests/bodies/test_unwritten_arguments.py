@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.bodies import unwritten_arguments
 from pullback.bodies.unwritten_arguments import BEFORE, MOST_MADE
 from pullback.tracing import running
 
@@ -21,6 +22,13 @@ def digested(monkeypatch):
     found, ordinary = [], running.digest
     monkeypatch.setattr(running, "digest", lambda array: found.append(array) or ordinary(array))
     return found
+
+
+@pytest.fixture(autouse=True)
+def threads_of_before_are_none(monkeypatch):
+    """Other tests of the process may have left some."""
+    counted, before = unwritten_arguments._count, unwritten_arguments._count()
+    monkeypatch.setattr(unwritten_arguments, "_count", lambda: max(0, counted() - before))
 
 
 @pytest.fixture(autouse=True)
