@@ -37,6 +37,7 @@ def test_what_was_found(reading):
 FEW = [seed for seed in range(12) if drawn(seed).size == min(SIZES)]
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers of drawn programs, which may overflow
 @pytest.mark.parametrize("seed", [*FEW, *(pytest.param(k, marks=pytest.mark.slow) for k in range(500) if k not in FEW)])
 def test_drawn_programs(seed):
     assert fault_of(drawn(seed)) == ""
