@@ -54,6 +54,7 @@ def test_bookkeeping_does_not_grow_with_steps():
     assert many - few < 300, f"{few} blocks at the peak of 1000 steps, {many} of 20000"
 
 
+@pytest.mark.usefixtures("all_loaded")  # modules of long loops would count
 def test_bytes_of_bookkeeping_do_not_grow_with_steps():
     """Looked at in the body after a collection, which empties the interpreter's free lists: they fill up over a run."""
 

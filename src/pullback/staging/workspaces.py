@@ -17,6 +17,8 @@ from pullback.staging.placing import LARGE
 
 MOST_FRESH = 12
 """How many arrays of a kind are looked through, the newest: states, slots and cotangents of a few steps."""
+FEWEST_FRESH, MOST_FRESH_NBYTES = 4, 1 << 20
+"""The same of large arrays, and the bytes that those of a kind have together otherwise: they may all wait for a use."""
 MOST_LENT = 2
 """The same of arrays that users get: who asks again mostly has what came last."""
 MOST_LENT_NBYTES = 1 << 22
@@ -37,10 +39,11 @@ UNUSED = _count_unused()
 class Fresh:
     """Arrays of one kind that leave a function: one that has come back, since nobody has it any more, or a new one."""
 
-    __slots__ = ("_arrays", "_dtype", "_shape")
+    __slots__ = ("_arrays", "_dtype", "_most", "_shape")
 
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self._shape, self._dtype = shape, dtype
+        self._most = max(FEWEST_FRESH, min(MOST_FRESH, MOST_FRESH_NBYTES // max(1, _nbytes((shape, dtype)))))
         self._arrays: list[Any] = []
 
     def __call__(self) -> Any:
@@ -49,7 +52,7 @@ class Fresh:
             if getrefcount(arrays[k]) <= UNUSED:
                 return arrays[k]
         made = np.empty(self._shape, self._dtype)
-        if len(arrays) == MOST_FRESH:
+        if len(arrays) == self._most:
             del arrays[0]
         arrays.append(made)
         return made
