@@ -57,12 +57,14 @@ class Cutter:
         return True
 
     def variables(
-        self, governor: Any, held: Collection[Hashable], stays: Collection[Hashable], before: int
-    ) -> Variables:
+        self, governor: Any, held: Collection[Hashable], stays: Collection[Hashable], before: int,
+        own: Collection[int] = (),
+    ) -> Variables:  # fmt: skip
         """What handles have that were made before record ``before``; of buffers beside those of :meth:`bytes_beside`,
-        others can reach ``stays``."""
+        others can reach ``stays``. The cotangents of the values ``own`` are counted by whom they are told."""
         handles = (reference() for reference in list(self.watched.values()))
         ours = (h for h in handles if h is not None and h._id is not None and h._id < before)
+        ours = (h for h in ours if h._id not in own)
         buffers = self._buffers(governor, held, before)
         return Variables(
             {h._id: nbytes_of(plain_value(h._value)) for h in ours},

@@ -256,7 +256,8 @@ def draw(chain: Any) -> None:
     working += sum(nbytes for _, nbytes, _ in shared) + _books_to_come(chain, newest)
     besides += working + _constants_to_come(chain, newest)
     besides += governor.bytes_beside(known | {key for key, _, _ in state}, first)
-    chain.variables = governor.variables(known | {key for key, _, _ in state}, (), first)
+    own = set(read) if chain.n == 1 else constant  # what steps send there is added to what waits
+    chain.variables = governor.variables(known | {key for key, _, _ in state}, (), first, own)
     if chain.policy.counts_bytes:
         chain.sizes = needed.with_records(chain.sizes, max(1, len(cuts) - 1))
     extra, seen = needed.staging_bytes, seen + needed.forward

@@ -162,9 +162,10 @@ def large_constants(governor: Any) -> list[str]:
     return [message]
 
 
-def end_stretch(governor: Any) -> None:
+def end_stretch(governor: Any, *, last: bool = False) -> None:
     """The code before, between or after loops that is under way ends here: it becomes save-all where nothing of it had
-    to be given up."""
+    to be given up, and nothing of it may have to be: for code that follows, and after the ``last`` for loops before it,
+    where a pull keeps what records hold."""
     chain = governor.active
     if chain is not governor.unmarked:
         return
@@ -175,8 +176,9 @@ def end_stretch(governor: Any) -> None:
         if len(chain.work_items) < len(chain.cuts) - 1 and chain.schedule is not None:
             governor.end()  # some of its steps hold nothing
             return
-        if chain.schedule is not None and _holds_much(chain):
-            governor.end()  # as long as it is steps, it can give up some of them for code that follows
+        stands_alone = last and not (governor.repeatable and governor.ledger.lenders)
+        if (chain.schedule is not None or not stands_alone) and _holds_much(chain):
+            governor.end()  # as long as it is steps, it can give up some of them
             return
         least = _least(chain)
         if governor.repeatable and not _nests(governor):
@@ -200,9 +202,13 @@ def _nests(governor: Any) -> bool:
 
 
 def _holds_much(chain: Any) -> bool:
-    """Whether what the steps hold is more than a small part of the bytes."""
-    held = {key: nbytes for items in chain.work_items.values() for key, nbytes, _ in items}
-    return not chain.policy.affords(sum(held.values()), 0)
+    """Whether what the steps could give up is more than a small part of the bytes: of what they hold, beyond what they
+    begin with."""
+    records, first = chain.tape.records, chain.cuts[0]
+    before = {*chain.ledger.held, *(key for key, _, _ in record_items(records[:first]))}
+    held = {key: nbytes for key, nbytes, _ in record_items(records[first:]) if key not in before}
+    begins = sum(nbytes for key, nbytes in chain.snapshots.filled.items() if key not in before)
+    return not chain.policy.affords(sum(held.values()) - begins, 0)
 
 
 def end_rest(governor: Any) -> None:

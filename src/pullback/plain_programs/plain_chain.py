@@ -181,6 +181,8 @@ class PlainChain:
             return
         n = len(self.cuts)
         if self.schedule is None:
+            if not self.marked and len(self.tape.records) > self.cuts[-1]:
+                self.n, self.machine = n, Machine(n)  # known of code by now
             self.catch_up(n - 1)
         self.ended = True
         if len(self.tape.records) == self.cuts[-1] and n != self.n and (n == 1 or self.n is not None):
@@ -394,5 +396,4 @@ class PlainChain:
         for step, items in self.work_items.items():
             self.ledger.release(items)
             release_records([] if held else self.tape.records[self.cuts[step] : self.cuts[step + 1]])
-        self.work_items = {}
-        self.staged = None
+        self.work_items, self.staged = {}, None

@@ -178,9 +178,9 @@ class PlainCode(Governor):
         """What variables of the program have from before a record, and nobody else holds."""
         return self.cutter.bytes_beside(self, held, before) if self.cutter and self.counts else 0
 
-    def variables(self, held: Collection[Hashable], stays: Collection[Hashable], before: int) -> Variables | None:
-        """The same one by one; others can reach the buffers ``stays``."""
-        return self.cutter.variables(self, held, stays, before) if self.cutter and self.counts else None
+    def variables(self, held: Collection[Hashable], *others: Any) -> Variables | None:
+        """The same one by one, as :meth:`Cutter.variables` does."""
+        return self.cutter.variables(self, held, *others) if self.cutter and self.counts else None
 
     def sent_from(self, place: int) -> set[int]:
         """The ids before chains that begin at record ``place`` or later, to which these send cotangents."""
@@ -349,7 +349,7 @@ class PlainCode(Governor):
         if self.rest is not None:
             end_rest(self)
         if not self.keeps and (self.between_marks or (self.binds and self.active and self.active.schedule is None)):
-            end_stretch(self)
+            end_stretch(self, last=True)
         self.end()
         if self.binds and (self.refused is None or self.floor > self.policy.room):
             require_floor(self)
