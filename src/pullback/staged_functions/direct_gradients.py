@@ -117,9 +117,9 @@ def _opened(known: StagedFunction, args: tuple[Any, ...], where: Sequence[int]) 
 
 def _pulled(hot: HotRun, exits: Exits, slots: Any) -> tuple[Any, Any]:
     """The cotangents of the arguments that have one, and what is lent of them; no warning comes, as in a sweep."""
-    if hot.ready is not None and hot.ready.exits is exits:
-        return hot.ready.reverse(slots, ONES)[0], hot.ready.back.lent
     with quiet():
+        if hot.ready is not None and hot.ready.exits is exits:
+            return hot.ready.reverse(slots, ONES)[0], hot.ready.back.lent
         return exits.pulled(slots, ONES)[0], ()
 
 

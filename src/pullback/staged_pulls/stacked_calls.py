@@ -20,7 +20,7 @@ from pullback.rules.nan_masking import without_nan
 from pullback.staging.reverse_statements import add_by_key, adds_by_key, laid_as
 from pullback.statements.symbols import Program, Statement, Symbol, mapped
 from pullback.statements.ufuncs import ufunc_of
-from pullback.statements.writes import ADD_TO, BASIC_WRITES, PUT, TAKE_FROM
+from pullback.statements.writes import ADD_TO, BASIC_WRITES, PUT, WRITES, sign_of
 
 EXACT = frozenset((
     np.add, np.subtract, np.multiply, np.true_divide, np.negative, np.positive, np.conjugate, np.isnan, np.isfinite,
@@ -247,10 +247,8 @@ def with_key(statement: Statement) -> Statement:
         return statement
     if prim.name != "getitem" or not is_basic(params["key"]):
         return statement
-    adds = statement.function.__name__ == "add"
-    how = PUT if not adds else TAKE_FROM if region.subtracts else ADD_TO
     target, value = statement.args
-    return evolve(statement, function=how, args=(target, params["key"], value))
+    return evolve(statement, function=WRITES[sign_of(statement.function)], args=(target, params["key"], value))
 
 
 def _step(call: StackedCall, step: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, Any]]:

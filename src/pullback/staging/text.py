@@ -16,10 +16,9 @@ from pullback.staging.forward_statements import read_out
 from pullback.staging.generated import Generated, in_file
 from pullback.staging.placing import Line, Placement
 from pullback.statements.symbols import Program, Statement
-from pullback.statements.ufuncs import into_of, ufunc_of
+from pullback.statements.ufuncs import into_of, name_in_warnings
 from pullback.statements.writes import BASIC_WRITES
 
-_OPERATORS = {"**": np.power, "@": np.matmul}
 _PLAIN = (int, str, bytes, bool, type(None), type(Ellipsis))
 
 
@@ -90,14 +89,6 @@ class Draft:
         return found
 
 
-def name_of(program: Program, statement: Statement) -> str:
-    """What NumPy calls that which a statement computes, in its warnings."""
-    function = ufunc_of(statement) or _OPERATORS.get(statement.symbol) or statement.function
-    name = str(getattr(function, "__name__", "a function"))
-    made = program.samples[statement.makes]
-    return f"scalar {name}" if statement.symbol and not isinstance(made, np.ndarray) else name
-
-
 @define(eq=False)
 class Writer:
     """Writes the lines of a function, and gathers what they refer to."""
@@ -138,7 +129,7 @@ class Writer:
         told = [(f"def {name}({parameters}):", first)]
         for line in lines:
             text = f"    {self._in_block(line.statement, block.intos[line.statement.makes], names)}"
-            told.append((text, (line.statement.site, name_of(self.program, line.statement))))
+            told.append((text, (line.statement.site, name_in_warnings(self.program, line.statement))))
         told += [(f"{made} = {place}", first) for made, place, _ in bound]
         stored = [made.partition(" ")[0] for made, *_ in given]
         arrays = [f"({''.join(f'{x}, ' for x in part)})" for part in (block.reads, stored)]
@@ -178,7 +169,7 @@ class Writer:
         return [(text, self._site(line.statement)) for text in self.lines(line)]
 
     def _site(self, statement: Statement) -> tuple[int, str]:
-        return statement.site, "" if statement.makes in self.swept else name_of(self.program, statement)
+        return statement.site, "" if statement.makes in self.swept else name_in_warnings(self.program, statement)
 
     def kernel(self, kernel: Kernel) -> list[tuple[str, tuple[int, str]]]:
         """The call of a kernel: the arrays that it computes into, the call, and the statements that it stands for where

@@ -17,7 +17,7 @@ from pullback.staging.placing import Line
 from pullback.staging.text import Draft, Writer
 from pullback.statements.symbols import Statement
 from pullback.statements.ufuncs import ufunc_of
-from pullback.statements.writes import BASIC_WRITES
+from pullback.statements.writes import BASIC_WRITES, sign_of
 from pullback.words.ordered_calls import has_effect
 
 _VIEWING = frozenset(("[]", ".T", ".real", ".imag", ".mT", ".reshape()", ".transpose()", ".swapaxes()", ".ravel()"))
@@ -113,16 +113,16 @@ class Description:
         if function in BASIC_WRITES:
             if not is_basic(args[0]):
                 return None
-            sign, part, value = BASIC_WRITES[function], whole[args[0]], args[1]
+            part, value = whole[args[0]], args[1]
         else:
             region = getattr(function, "__self__", None)
             if type(region) is not Region or region.fancy or region.repeats:
                 return None
-            sign = "=" if function.__name__ == "write" else "-=" if region.subtracts else "+="
             part, value = region.view(whole)[region.key], args[0]
         starts, around = starts_in(part, whole), self.values[target.number]
         if starts is not None and line.in_place and around.starts is not None:
             starts = tuple(a + b for a, b in zip(starts, around.starts, strict=True))
         elif line.in_place and around.starts is None:
             starts = None
-        return Write(target.number, sign, starts, np.shape(part), value, line.in_place)  # type: ignore[arg-type]
+        sign: Any = sign_of(function)
+        return Write(target.number, sign, starts, np.shape(part), value, line.in_place)

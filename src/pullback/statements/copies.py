@@ -8,7 +8,7 @@ from attrs import evolve
 from pullback.backends.plans import Ref
 from pullback.statements.symbols import Program, Statement, mapped, renamed
 from pullback.statements.ufuncs import elementwise_ufunc_of
-from pullback.statements.writes import ELEMENTWISE_WRITES
+from pullback.statements.writes import BASIC_WRITES
 
 _ARITHMETIC = frozenset((np.add, np.subtract, np.multiply, np.true_divide))
 
@@ -72,7 +72,7 @@ def without_broadcasts(
 def _reads_anyhow(program: Program, reader: Statement, large: int) -> bool:
     made = program.samples[reader.makes]
     if reader.writes:  # a value that is added to a part of the target, or written there
-        return reader.function in ELEMENTWISE_WRITES and Ref(reader.reads[0]) not in reader.args[1:]
+        return reader.function in BASIC_WRITES and Ref(reader.reads[0]) not in reader.args[1:]
     return (
         elementwise_ufunc_of(reader) is not None
         and isinstance(made, np.ndarray)
