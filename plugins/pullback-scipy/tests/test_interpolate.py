@@ -65,6 +65,16 @@ def programs(m):
         "BSpline not beyond": (
             lambda c, n: np.nan_to_num(m.BSpline(np.arange(11.0), c, 3, extrapolate=False)(n)), Y, NEW * 3,
         ),
+        "CubicSpline integral of both": (
+            lambda x, y, a, b: m.CubicSpline(x, y).integrate(a, b), X, YY, np.array(1.0), np.array(2.7),
+        ),
+        "CubicSpline antiderivative": (lambda y, n: m.CubicSpline(X, y).antiderivative(2)(n), Y, NEW),
+        "Pchip integral beyond": (
+            lambda b: np.nan_to_num(m.PchipInterpolator(X, Y).integrate(1.0, b, extrapolate=False)), np.array(9.7),
+        ),
+        "BSpline integral": (lambda a, b: m.make_interp_spline(X, YY).integrate(a, b), np.array(1.0), np.array(2.7)),
+        "grid descending": (lambda v, xi: m.RegularGridInterpolator((GRID[0], GRID[1][::-1]), v)(xi), VALUES, XI),
+        "grid one point": (lambda v, xi: m.RegularGridInterpolator(GRID, v)(list(xi)), VALUES, XI[0]),
         "CubicSpline not beyond": (lambda n: np.nan_to_num(m.CubicSpline(X, Y, extrapolate=False)(n)), NEW * 2),
     }  # fmt: skip
 
@@ -97,3 +107,14 @@ def test_what_is_refused():
         pb.grad(lambda v: mirrored.RegularGridInterpolator(GRID, v, "cubic")(XI)[0])(VALUES)
     with pytest.raises(ValueError, match="out of bounds"):
         pb.grad(lambda v: mirrored.RegularGridInterpolator(GRID, v)(XI + 9)[0])(VALUES)
+    with pytest.raises(pb.NotDifferentiableError, match=r"'roots'.*pullback\.value"):
+        pb.grad(lambda y: mirrored.CubicSpline(X, y).roots()[0])(Y)
+    with pytest.raises(pb.NotDifferentiableError, match=r"RegularGridInterpolator with nu=\(1, 0\)"):
+        pb.grad(lambda v: mirrored.RegularGridInterpolator(GRID, v)(XI, nu=(1, 0))[0])(VALUES)
+
+
+@pytest.mark.parametrize("m", [mirrored, interpolate])
+def test_a_value_for_points_beyond_the_nodes_is_none_to_be_used_unasked(m):
+    """SciPy raises, unless ``bounds_error=False`` is given."""
+    with pytest.raises(ValueError, match="interpolation range"):
+        pb.vjp(lambda y, m=m: m.interp1d(X, y if m is mirrored else Y, fill_value=3.0)(X[0] - 1), Y)

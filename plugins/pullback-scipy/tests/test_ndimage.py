@@ -68,6 +68,8 @@ def programs(m):
         "cval gaussian line": (lambda x: m.gaussian_filter1d(x, 1.1, 0, 1, **given), IMAGE),
         "cval gaussian_laplace": (lambda x: m.gaussian_laplace(x, 0.8, **given), IMAGE),
         "cval uniform": (lambda x: m.uniform_filter(x, 3, **given), IMAGE),
+        "gaussian_laplace modes": (lambda x: m.gaussian_laplace(x, 0.8, mode=("wrap", "mirror")), IMAGE),
+        "zoom by one": (lambda x: m.zoom(x, 1.0, order=5, mode="reflect"), IMAGE),
         "cval sobel": (lambda x: m.sobel(x, 0, **given), IMAGE),
         "cval laplace": (lambda x: m.laplace(x, **given), IMAGE),
         "order 5": (lambda x, p: m.map_coordinates(x, p, order=5, mode="mirror"), IMAGE, POINTS),
@@ -106,6 +108,21 @@ def test_derivatives_are_right(name):
     np.testing.assert_allclose(given, differences, rtol=1e-6, atol=1e-8)
     tangent = pb.jvp(f, tuple(operands), tuple(directions))[1]
     np.testing.assert_allclose(np.sum(seed * tangent), given, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["correlate", "convolve", "correlate1d", "convolve1d"])
+@pytest.mark.parametrize("image", [IMAGE, IMAGE + 1j * IMAGE[::-1]])
+def test_complex_weights(name, image):
+    """SciPy conjugates those of a correlation."""
+    w = np.array([[0.2, 0.5 + 1j, -0.3j]]) if name in ("correlate", "convolve") else np.array([0.2, 0.5 + 1j, -0.3j])
+
+    def parts(x, w):
+        out = getattr(mirrored, name)(x, w, mode="wrap")
+        return np.stack([out.real, out.imag])
+
+    out = getattr(ndimage, name)(image, w, mode="wrap")
+    assert np.asarray(pb.vjp(parts, image, w)[0]).tobytes() == np.stack([out.real, out.imag]).tobytes()
+    pb.testing.check_grads(lambda x, w: np.sin(parts(x, w)), (image, w), order=2)
 
 
 @pytest.mark.parametrize("name", ["gaussian wide", "correlate reflect", "map_coordinates 3 mirror"])

@@ -43,6 +43,16 @@ def test_an_infinite_exponent_takes_the_largest_difference():
     pb.testing.check_grads(lambda a, b: mirrored.cdist(a, b, "minkowski", p=np.inf), (A, B), order=1)
 
 
+def test_results_have_the_dtype_of_the_points_where_those_of_scipy_have():
+    u, v = A[0].astype(np.float32), B[0].astype(np.float32)
+    for name in FORMULAS:
+        of_two = getattr(distance, name)
+        assert pb.vjp(getattr(mirrored, name), u, v)[0].dtype == np.asarray(of_two(u, v)).dtype
+        for given in (of_two, getattr(mirrored, name)):  # as functions
+            expected = distance.cdist(A, B, of_two)
+            assert pb.vjp(lambda a, g=given: mirrored.cdist(a, B, g), A)[0].tobytes() == expected.tobytes()
+
+
 def test_equal_points_have_the_derivative_zero():
     both = np.stack([A[0], A[0], B[0]])
     assert np.isfinite(pb.grad(lambda a: np.sum(mirrored.cdist(a, a)))(both)).all()
@@ -52,3 +62,16 @@ def test_equal_points_have_the_derivative_zero():
 def test_what_is_refused():
     with pytest.raises(pb.NotDifferentiableError, match=r"cdist with metric='mahalanobis'"):
         pb.grad(lambda a: np.sum(mirrored.cdist(a, B, "mahalanobis")))(A)
+    with pytest.raises(pb.NotDifferentiableError, match=r"pdist with options=\('p',\)"):
+        pb.grad(lambda a: np.sum(mirrored.pdist(a, "cosine", p=3)))(A)
+    with pytest.raises(ValueError, match="symmetric"):
+        pb.grad(lambda a: mirrored.squareform(a)[0])(A[:3])
+
+
+def test_a_function_of_ones_own_is_no_metric_of_scipy_that_has_its_name():
+    def euclidean(u, v):
+        return 2 * np.sum(np.abs(u - v) ** 3)
+
+    for f in (lambda a: mirrored.cdist(a, B, euclidean), lambda a: mirrored.pdist(a, euclidean)):
+        with pytest.raises(pb.NotDifferentiableError, match="a function euclidean of your own"):
+            pb.vjp(f, A)

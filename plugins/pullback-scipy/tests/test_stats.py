@@ -96,11 +96,69 @@ def test_a_frozen_distribution_and_second_order():
 def test_what_is_refused():
     with pytest.raises(pb.MissingRuleError, match=r"special\.gammainc.*'a'"):
         pb.grad(lambda a: mirrored.gamma.cdf(1.0, a))(2.0)
+    for method in ("mean", "rvs", "support"):
+        for use in (
+            lambda t, m=method: getattr(mirrored.norm, m)(t),
+            lambda t, m=method: getattr(mirrored.norm(t), m)(),
+        ):
+            with pytest.raises(pb.NotDifferentiableError, match=rf"scipy\.stats\.norm\.{method} has no derivative"):
+                pb.vjp(use, 2.0)
+    with pytest.raises(pb.NotDifferentiableError, match=r"cdf with a traced mean or cov"):
+        pb.vjp(lambda t: mirrored.multivariate_normal(t, np.eye(2)).cdf(np.zeros(2)), np.zeros(2))
+    with pytest.raises(pb.NotDifferentiableError, match="singular covariance"):
+        pb.grad(lambda x: mirrored.multivariate_normal.logpdf(x, cov=np.ones((2, 2)), allow_singular=True))(np.ones(2))
     with pytest.raises(pb.NotDifferentiableError, match=r"scipy\.stats\.invgauss\.cdf"):
         pb.grad(lambda x: mirrored.invgauss.cdf(x, 0.8))(2.0)
 
 
+def test_arguments_that_scipy_does_not_take_are_its_errors():
+    for use in (
+        lambda m, x: m.norm.logpdf(x, mu=0.0, sigma=2.0), lambda m, x: m.norm.pdf(x, 0.0, 1.0, 2.0),
+        lambda m, x: m.norm.pdf(x, 0.0, loc=1.0), lambda m, x: m.gamma.pdf(x),
+        lambda m, x: m.poisson.pmf(2, x, scale=x),
+    ):  # fmt: skip
+        for m in (mirrored, stats):
+            with pytest.raises(TypeError):
+                pb.vjp(lambda x, m=m, use=use: use(m, x if m is mirrored else 0.5), 0.5)
+    assert pb.vjp(lambda q: mirrored.norm.ppf(q=q), 0.3)[0] == stats.norm.ppf(0.3)
+
+
+def test_a_density_has_its_derivative_at_the_ends_of_its_support_too():
+    """The least of a sample is the scale of a Pareto distribution."""
+    x = np.array([1.0, 1.5, 3.0])
+    assert np.isclose(pb.grad(lambda b: np.sum(mirrored.pareto.logpdf(x, b)))(2.0), 1.5 - np.sum(np.log(x)))
+    assert pb.grad(lambda x: mirrored.expon.logpdf(x, scale=2.0))(0.0) == -0.5
+    assert pb.vjp(lambda x: mirrored.gamma.logpdf(x, 2.0), np.zeros(1))[1](np.ones(1))[0] == 0.0
+    assert pb.grad(lambda x: mirrored.laplace.cdf(x, 0.7, 1.9))(0.7) == 0.5 / 1.9
+
+
+def test_multivariate_normal_distributions_of_plain_parameters_take_traced_points():
+    cov = np.array([[2.0, 0.3], [0.3, 1.0]])
+    x = np.array([[0.3, -0.2], [1.0, 2.0]])
+    frozen = mirrored.multivariate_normal([1.0, 0.5], cov, allow_singular=True)
+    out, _ = pb.vjp(frozen.logpdf, x)
+    assert np.asarray(out).tobytes() == stats.multivariate_normal([1.0, 0.5], cov).logpdf(x).tobytes()
+    check(frozen.pdf, (x,))
+    check(lambda x, c: mirrored.multivariate_normal.logpdf(x, [0.3], c), (x[0], np.array([[2.0]])))
+    assert frozen.entropy() == stats.multivariate_normal([1.0, 0.5], cov).entropy()
+
+
+@pytest.mark.parametrize("name", [name for name in CONTINUOUS if CONTINUOUS[name].cdf])
+def test_logarithms_of_tails_have_their_digits(name):
+    """Where the sum of a tail has lost its own."""
+    ours, theirs, shapes = getattr(mirrored, name), getattr(stats, name), SHAPES.get(name, ())
+    for method, ends in (("logcdf", theirs.ppf), ("logsf", theirs.isf)):
+        x = ends(np.array([1e-12, 1e-7, 0.2]), *shapes)
+        log = getattr(theirs, method)(x, *shapes)
+        slope = np.exp(theirs.logpdf(x, *shapes) - log) * (1 if method == "logcdf" else -1)
+        got = pb.grad(lambda x, m=method: np.sum(getattr(ours, m)(x, *shapes)))(x)
+        np.testing.assert_allclose(got, slope, rtol=1e-6)
+
+
 def test_far_tails_have_their_digits():
+    check(lambda c: mirrored.genextreme.logcdf(-50.0, c), (0.2,))
+    check(mirrored.halfnorm.logsf, (30.0,))
+    check(lambda mu: mirrored.poisson.sf(np.array([40, 60]), mu), (2.7,))
     x = np.array([-40.0, -8.0])
     slope = np.exp(stats.norm.logpdf(x) - stats.norm.logcdf(x))
     assert np.allclose(pb.grad(lambda x: np.sum(mirrored.norm.logcdf(x)))(x), slope)

@@ -29,6 +29,7 @@ def transforms(f):
         "ihfft": (f.ihfft, W),
         "fft2": (f.fft2, Z),
         "rfftn": (lambda x: f.rfftn(x, axes=(1, 0)), M),
+        "fftn int": (lambda x: f.fftn(x, 3, 1), M),
         "irfft2": (f.irfft2, Z),
         "fftn s": (lambda x: f.fftn(x, (3, 3)), M),
         "fftshift": (f.fftshift, M),

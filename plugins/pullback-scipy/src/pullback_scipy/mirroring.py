@@ -122,6 +122,16 @@ def only(title: str, name: str, x: Any, *allowed: Any) -> None:
         )
 
 
+def lacking(title: str, name: str) -> Exception:
+    """The error for an attribute that a counterpart of an object of SciPy's does not have."""
+    if name.startswith("_"):
+        return AttributeError(name)
+    return pb.NotDifferentiableError(
+        f"{title} made of traced values has no {name!r} here; it can be called, or made of pullback.value(...) to drop "
+        "the derivative"
+    )
+
+
 def single(title: str, *arrays: Any) -> None:
     """Raise :class:`pullback.NotDifferentiableError` for many matrices at once."""
     for x in arrays:

@@ -4,7 +4,8 @@ is SciPy's own."""
 from scipy import stats
 
 from pullback_scipy.mirroring import fall_through
-from pullback_scipy.probability.distributions import DISTRIBUTIONS, multivariate_normal, zscore
+from pullback_scipy.probability.distributions import DISTRIBUTIONS
+from pullback_scipy.probability.several_numbers import multivariate_normal, zscore
 
 (
     norm, expon, uniform, laplace, logistic, cauchy, halfcauchy, halfnorm, halflogistic, gumbel_r, gumbel_l,

@@ -8,7 +8,7 @@ from scipy import interpolate
 
 import pullback as pb
 from pullback_scipy.curves.pieces import PlainCurve, first_axis
-from pullback_scipy.mirroring import as_array, holds, only, primitive, settled
+from pullback_scipy.mirroring import as_array, holds, lacking, only, primitive, settled
 
 
 # --------------------------------------------------------------------------------------------------------- coefficients
@@ -121,6 +121,9 @@ class Basis:
         if self.axis == 0 or out.ndim == points.ndim:
             return out
         return np.moveaxis(out, range(points.ndim), range(self.axis, self.axis + points.ndim))
+
+    def __getattr__(self, name: str) -> Any:
+        raise lacking("scipy.interpolate.BSpline", name)
 
 
 def make_interp_spline(

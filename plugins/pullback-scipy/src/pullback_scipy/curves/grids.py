@@ -8,7 +8,8 @@ from scipy import interpolate
 
 import pullback as pb
 from pullback_scipy.curves.bases import make_interp_spline
-from pullback_scipy.mirroring import as_array, derived, holds, only, settled
+from pullback_scipy.equations.pinning import plain
+from pullback_scipy.mirroring import as_array, derived, holds, lacking, only, settled
 
 METHODS = ("linear", "nearest")
 
@@ -56,13 +57,18 @@ class Grid:
     method: str
     bounds_error: bool
     fill_value: Any
+    plain: Any
+    """SciPy's own, of the plain values."""
     holds_tracer = True
 
-    def __call__(self, xi: Any, method: Any = None) -> Any:
+    def __call__(self, xi: Any, method: Any = None, *, nu: Any = None) -> Any:
         """The values at ``xi``, whose last axis has the coordinates."""
+        if not (holds(xi) or holds(self.values)):
+            return self.plain(xi, method, nu=nu)
         method = self.method if method is None else method
         title = "scipy.interpolate.RegularGridInterpolator"
         only(title, "method", method, *METHODS)
+        only(title, "nu", nu, None)
         xi = as_array(np.stack(np.broadcast_arrays(*xi), axis=-1) if isinstance(xi, tuple) else xi) * 1.0
         n = len(self.grid)
         if n == 1 and xi.shape[-1:] != (1,):
@@ -75,7 +81,11 @@ class Grid:
         points = tuple(map(tuple, self.grid))
         values = as_array(self.values) * 1.0
         out = gridded(values, flat, points=points, method=method, fill_value=self.fill_value)
-        return np.reshape(out, (*xi.shape[:-1], *out.shape[1:]))
+        shape = (1,) if xi.ndim == 1 else xi.shape[:-1]  # one point is a line of one, as in SciPy
+        return np.reshape(out, (*shape, *out.shape[1:]))
+
+    def __getattr__(self, name: str) -> Any:
+        raise lacking("scipy.interpolate.RegularGridInterpolator", name)
 
 
 @frozen(eq=False)
@@ -87,15 +97,18 @@ class GridMaker:
     def __call__(self, points: Any, values: Any, method: str = "linear", bounds_error: bool = True,
                  fill_value: Any = np.nan, **options: Any) -> Any:  # fmt: skip
         points, fill_value = settled(points), settled(fill_value)
+        title = "scipy.interpolate.RegularGridInterpolator"
+        only(title, "points", "traced" if holds(points) else "plain", "plain")
+        only(title, "fill_value", "traced" if holds(fill_value) else "plain", "plain")
+        if holds(values):
+            only(title, "method", method, *METHODS)
+            values = as_array(values)
+        shown = plain(values) if holds(values) else values  # SciPy goes another way for what cannot be written
+        found = interpolate.RegularGridInterpolator(points, shown, method, bounds_error, fill_value, **options)
         if method not in METHODS and not holds(values):
-            return interpolate.RegularGridInterpolator(points, values, method, bounds_error, fill_value, **options)
-        only("scipy.interpolate.RegularGridInterpolator", "method", method, *METHODS)
-        only("scipy.interpolate.RegularGridInterpolator", "points", "traced" if holds(points) else "plain", "plain")
-        grid = tuple(np.asarray(p, float) for p in points)
-        for axis, p in enumerate(grid):
-            if not np.all(np.diff(p) > 0):
-                only("scipy.interpolate.RegularGridInterpolator", f"points[{axis}]", "not ascending", "ascending")
-        return Grid(grid, values, method, bounds_error, fill_value)
+            return found
+        down = tuple(k for k, p in enumerate(points) if len(p) > 1 and p[0] > p[-1])  # SciPy turns them, too
+        return Grid(found.grid, np.flip(values, down) if down else values, method, bounds_error, fill_value, found)
 
     def __instancecheck__(self, x: Any) -> bool:
         return isinstance(x, interpolate.RegularGridInterpolator | Grid)
@@ -186,6 +199,9 @@ class Line:
             return out
         return np.moveaxis(out, range(points.ndim), range(self.axis, self.axis + points.ndim))
 
+    def __getattr__(self, name: str) -> Any:
+        raise lacking("scipy.interpolate.interp1d", name)
+
 
 @frozen(eq=False)
 class LineMaker:
@@ -209,8 +225,7 @@ class LineMaker:
             order = np.argsort(pb.value(x), kind="stable")
             x, y = x[order], y[order]
         beyond = isinstance(fill_value, str)
-        default = np.ndim(fill_value) == 0 and not beyond and np.isnan(fill_value)
-        refuse = (default and not beyond) if bounds_error is None else bool(bounds_error)
+        refuse = not beyond if bounds_error is None else bool(bounds_error)
         fixed = fill_value if beyond or np.ndim(fill_value) == 0 else tuple(fill_value)
         return Line(x, y, kind, place, refuse, fixed)
 

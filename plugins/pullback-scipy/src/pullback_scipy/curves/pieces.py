@@ -12,7 +12,7 @@ from scipy import interpolate
 
 import pullback as pb
 from pullback_scipy.dense.solves import solve_banded
-from pullback_scipy.mirroring import as_array, derived, holds, only, primitive
+from pullback_scipy.mirroring import as_array, derived, holds, lacking, only, primitive
 
 
 # --------------------------------------------------------------------------------------------------------------- values
@@ -39,13 +39,41 @@ def _formula(c: Any, breaks: Any, x: Any, nu: int, extrapolate: Any) -> Any:
             break
         factor = float(np.prod(np.arange(power, power - nu, -1.0)))
         total = total + factor * c[k, place] * (t ** (power - nu) if power > nu else 1.0)
-    if np.ndim(total) == 0:
+    if isinstance(total, float):
         total = np.zeros(np.shape(x) + tuple(c.shape[2:]))
     outside = np.reshape(outside, np.shape(outside) + (1,) * (len(c.shape) - 2))
     return np.where(outside, np.nan, total) if outside.any() else total
 
 
 evaluated = derived(_evaluated, _formula, "c breaks x", "nu extrapolate", name="scipy.ppoly")
+
+
+def _raised_formula(c: Any, breaks: Any, nu: int) -> Any:
+    """The coefficients of the integral from the first breakpoint, ``nu`` times."""
+    for _ in range(nu):
+        powers = np.arange(c.shape[0] * 1.0, 0, -1).reshape(-1, *(1,) * (len(c.shape) - 1))
+        c = c / powers
+        h = np.reshape(breaks[1:] - breaks[:-1], (-1, *(1,) * (len(c.shape) - 2)))
+        pieces: Any = sum(c[k] * h ** (c.shape[0] - k) for k in range(c.shape[0]))
+        start = np.cumsum(pieces, axis=0)
+        start = np.concatenate((np.zeros((1, *pieces.shape[1:])), start[:-1]), axis=0)
+        c = np.concatenate((c, start[None]), axis=0)
+    return c
+
+
+def _integral_formula(c: Any, breaks: Any, a: Any, b: Any, extrapolate: Any) -> Any:
+    whole = _raised_formula(c, breaks, 1)
+    return _formula(whole, breaks, b, 0, extrapolate) - _formula(whole, breaks, a, 0, extrapolate)
+
+
+raised = derived(
+    lambda c, breaks, *, nu: interpolate.PPoly(c, breaks).antiderivative(nu).c,
+    _raised_formula, "c breaks", "nu", name="scipy.ppoly_antiderivative",
+)  # fmt: skip
+integrated = derived(
+    lambda c, breaks, a, b, *, extrapolate: interpolate.PPoly(c, breaks).integrate(a, b, extrapolate),
+    _integral_formula, "c breaks a b", "extrapolate", name="scipy.ppoly_integral",
+)  # fmt: skip
 
 
 @frozen(eq=False)
@@ -81,21 +109,17 @@ class Pieces:
 
     def antiderivative(self, nu: int = 1) -> "Pieces":
         """The integral from the first breakpoint, as a piecewise polynomial."""
-        c = self.c
-        for _ in range(nu):
-            powers = np.arange(c.shape[0] * 1.0, 0, -1).reshape(-1, *(1,) * (len(c.shape) - 1))
-            c = c / powers
-            h = np.reshape(self.x[1:] - self.x[:-1], (-1, *(1,) * (len(c.shape) - 2)))
-            pieces: Any = sum(c[k] * h ** (c.shape[0] - k) for k in range(c.shape[0]))
-            start = np.cumsum(pieces, axis=0)
-            start = np.concatenate((np.zeros((1, *pieces.shape[1:])), start[:-1]), axis=0)
-            c = np.concatenate((c, start[None]), axis=0)
-        return Pieces(c, self.x, self.extrapolate, self.axis)
+        return Pieces(raised(self.c, self.x, nu=int(nu)), self.x, self.extrapolate, self.axis)
 
-    def integrate(self, a: Any, b: Any) -> Any:
+    def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
         """The integral from ``a`` to ``b``."""
-        whole = self.antiderivative()
-        return whole(b) - whole(a)
+        beyond = self.extrapolate if extrapolate is None else extrapolate
+        only("a piecewise polynomial", "extrapolate", beyond, True, False)
+        a, b = (as_array(each) * 1.0 for each in (a, b))
+        return integrated(self.c, self.x, a, b, extrapolate=bool(beyond))
+
+    def __getattr__(self, name: str) -> Any:
+        raise lacking("a piecewise polynomial", name)
 
 
 # -------------------------------------------------------------------------------------------------------- cubic splines
@@ -246,8 +270,8 @@ class PlainCurve:
         """The integral from ``a`` to ``b``."""
         if not (holds(a) or holds(b)):
             return self.plain.integrate(a, b, extrapolate)
-        whole = self.antiderivative()
-        return whole(b) - whole(a)
+        a, b = (as_array(each) * 1.0 for each in (a, b))
+        return between_points(a, b, curve=self.plain, extrapolate=extrapolate)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plain, name)
@@ -270,6 +294,22 @@ def _points_rule(ct: Any, x: Any, curve: Any, nu: int, extrapolate: Any) -> Any:
 
 
 at_points = primitive(_at_points, name="scipy.curve", vjps={"x": _points_rule})
+
+
+def _limits_rule(ct: Any, a: Any, b: Any, curve: Any, extrapolate: Any, needed: frozenset[str]) -> Any:
+    def slope(at: Any) -> Any:
+        out = at_points(at, curve=curve, nu=0, extrapolate=extrapolate)
+        beyond = np.isnan(pb.value(out))  # of a curve that is not extrapolated
+        return np.sum(ct * (np.where(beyond, 0.0, out) if beyond.any() else out))
+
+    return (-slope(a) if "a" in needed else None, slope(b) if "b" in needed else None)
+
+
+between_points = primitive(
+    lambda a, b, *, curve, extrapolate: np.asarray(curve.integrate(float(a), float(b), extrapolate))[()],
+    name="scipy.curve_integral",
+)
+between_points.vjp("a", "b", fn=_limits_rule)
 
 
 def first_axis(y: Any, axis: int) -> Any:

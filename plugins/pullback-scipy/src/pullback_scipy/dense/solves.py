@@ -66,7 +66,7 @@ def solve(a: Any, b: Any, lower: bool = False, assume_a: Any = None, transposed:
 def _triangular_rule(
     ct: Any, a: Any, out: Any, trans: int, lower: bool, unit_diagonal: bool, needed: Any
 ) -> tuple[Any, Any]:
-    g = triangular_system(a, ct, trans=1 - trans, lower=lower, unit_diagonal=unit_diagonal)
+    g = triangular_system(a, ct, trans=0 if trans else 1, lower=lower, unit_diagonal=unit_diagonal)
     if "a" not in needed:
         return None, g
     of_a = -(outer(out, g) if trans else outer(g, out))
@@ -89,8 +89,8 @@ def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_d
     a, b = as_array(a), as_array(b)
     single("scipy.linalg.solve_triangular", a, b)
     trans = {"N": 0, "T": 1, "C": 2}.get(trans, trans)
-    trans = 1 if trans == 2 and a.dtype.kind != "c" else trans
-    only("scipy.linalg.solve_triangular of complex numbers", "trans", trans, 0, 1)
+    if a.dtype.kind == "c":
+        only("scipy.linalg.solve_triangular of complex numbers", "trans", trans, 0, 1)
     return triangular_system(a, b, trans=trans, lower=bool(lower), unit_diagonal=bool(unit_diagonal))
 
 

@@ -87,13 +87,15 @@ singular = primitive(
     outputs=("u", "s", "vh"),
     vjps={"a": svd_cotangent},
 )
-singular_values = primitive(linalg.svdvals, operands=("a",), name="scipy.svdvals")
+singular_values = primitive(
+    lambda a, *, lapack_driver: linalg.svd(a, compute_uv=False, lapack_driver=lapack_driver), name="scipy.svdvals"
+)
 
 
 @singular_values.vjp("a")  # type: ignore[untyped-decorator]
-def _svdvals_rule(ct: Any, a: Any) -> Any:
+def _svdvals_rule(ct: Any, a: Any, lapack_driver: str) -> Any:
     single("scipy.linalg.svdvals", a)
-    u, s, vh = singular(a, full_matrices=False, lapack_driver="gesdd")
+    u, s, vh = singular(a, full_matrices=False, lapack_driver=lapack_driver)
     return svd_cotangent((None, ct, None), u, s, vh)
 
 
@@ -102,7 +104,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, lapack_driv
     """u, s, vh, or s alone."""
     a = as_array(a)
     if not compute_uv:
-        return singular_values(a)
+        return singular_values(a, lapack_driver=lapack_driver)
     single("scipy.linalg.svd", a)
     u, s, vh = singular(a, full_matrices=bool(full_matrices), lapack_driver=lapack_driver)
     return u, s, vh
@@ -111,7 +113,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, lapack_driv
 @mirror(linalg.svdvals, "a")
 def svdvals(a: Any) -> Any:
     """The singular values."""
-    return singular_values(as_array(a))
+    return singular_values(as_array(a), lapack_driver="gesdd")
 
 
 # ------------------------------------------------------------------------------------------------------------------- QR

@@ -44,9 +44,14 @@ def continued(x: Any, axis: int, before: int, after: int, mode: str, cval: Any) 
     return np.concatenate((np.take(x, left, axis), x, np.take(x, right, axis)), axis=axis)
 
 
+def conjugated(w: Any) -> Any:
+    """The weights with their conjugation undone: SciPy's correlations conjugate complex ones, convolutions do not."""
+    return np.conj(w) if w.dtype.kind == "c" else w
+
+
 def _inner(x: Any, w: Any) -> Any:
-    """The correlation where no weight reaches beyond the edges."""
-    wide = [axis for axis, m in enumerate(w.shape) if m > 1]
+    """The correlation where no weight reaches beyond the edges, bilinear: without conjugation."""
+    wide, w = [axis for axis, m in enumerate(w.shape) if m > 1], conjugated(w)
     if len(wide) == 1:  # several times as fast
         whole = ndimage.correlate1d(x, w.reshape(-1), wide[0], mode="constant")
     else:
@@ -102,6 +107,7 @@ def spread(ct: Any, w: Any, x_spec: Any, mode: Any, origin: Any) -> Any:
     """The transpose of :func:`correlated` in the image: no correlation but one is computed."""
     g = inner(np.pad(ct, [(m - 1, m - 1) for m in w.shape]), np.flip(w))
     zeros = np.zeros(x_spec.shape, x_spec.dtype)
+    g = g.real if g.dtype.kind == "c" and zeros.dtype.kind != "c" else g  # complex weights on a real image
     return pb.vjp(lambda x: widened(x, w.shape, mode, 0.0, origin), zeros)[1](g)[0]
 
 
@@ -128,7 +134,12 @@ def weighing(function: Any, turned: bool, name: str) -> Any:
 
 
 # ---------------------------------------------------------------------------------------------------- given the weights
-weighted = weighing(ndimage.correlate, turned=False, name="scipy.ndimage_correlate")
+def bilinear(function: Any) -> Any:
+    """A correlation of SciPy's as a function that is linear in its weights, which it conjugates."""
+    return lambda x, w, *axis, **options: function(x, conjugated(w), *axis, **options)
+
+
+weighted = weighing(bilinear(ndimage.correlate), turned=False, name="scipy.ndimage_correlate")
 turned_weighted = weighing(ndimage.convolve, turned=True, name="scipy.ndimage_convolve")
 
 
@@ -152,7 +163,7 @@ def _of_axis(function: Any, formula: Any, name: str) -> Any:
     return derived(forward, by_formula, "x w", "axis mode cval origin", name=name)
 
 
-line_weighted = _of_axis(ndimage.correlate1d, correlated, "scipy.correlate1d")
+line_weighted = _of_axis(bilinear(ndimage.correlate1d), correlated, "scipy.correlate1d")
 turned_line_weighted = _of_axis(ndimage.convolve1d, _convolved, "scipy.convolve1d")
 
 
@@ -174,8 +185,8 @@ def _given_line(function: Any, made: Any) -> Any:
     return mirror(function, "input weights")(call)
 
 
-correlate, convolve = _given(ndimage.correlate, weighted), _given(ndimage.convolve, turned_weighted)
-correlate1d = _given_line(ndimage.correlate1d, line_weighted)
+correlate, convolve = _given(ndimage.correlate, bilinear(weighted)), _given(ndimage.convolve, turned_weighted)
+correlate1d = _given_line(ndimage.correlate1d, bilinear(line_weighted))
 convolve1d = _given_line(ndimage.convolve1d, turned_line_weighted)
 
 
@@ -368,7 +379,8 @@ def laplace(input: Any, mode: Any = "reflect", cval: Any = 0.0) -> Any:
 
 
 def _gaussian_laplace(x: Any, sigma: Any, mode: Any, cval: Any) -> Any:
-    parts = [_gaussian(x, sigma, [2 if k == axis else 0 for k in range(x.ndim)], mode) for axis in range(x.ndim)]
+    n, modes = x.ndim, _sequence(mode, x.ndim)  # SciPy continues the image along all axes as along that of each term
+    parts = [_gaussian(x, sigma, [2 if k == axis else 0 for k in range(n)], modes[axis]) for axis in range(n)]
     return sum(parts[1:], parts[0])
 
 

@@ -208,6 +208,8 @@ def shift(
 
 def _zoomed(x: Any, zoom: Any, order: int, mode: str, cval: Any, prefilter: bool) -> Any:
     factors = [zoom] * x.ndim if np.ndim(zoom) == 0 else list(zoom)
+    if prefilter and all(z == 1 for z in factors):  # SciPy gives the image back then
+        return x.copy()
     shape = [round(n * z) for n, z in zip(x.shape, factors, strict=True)]
     steps = [(n - 1) / (m - 1) if m > 1 else 1.0 for n, m in zip(x.shape, shape, strict=True)]
     points = _grid(shape) * np.reshape(steps, (-1, *(1,) * x.ndim))

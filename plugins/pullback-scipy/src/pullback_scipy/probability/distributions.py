@@ -13,7 +13,8 @@ from attrs import frozen
 from scipy import stats
 
 import pullback as pb
-from pullback_scipy.mirroring import as_array, derived, holds, mirror, only
+from pullback_scipy.equations.pinning import plain
+from pullback_scipy.mirroring import as_array, derived, floating, holds, only, primitive
 from pullback_scipy.probability.densities import CONTINUOUS, DISCRETE, Family
 
 
@@ -25,12 +26,17 @@ def inside(support: tuple[Any, Any], z: Any) -> Any:
 
 def _guarded(distribution: Any, formula: Callable[..., Any], below: Any, above: Any) -> Callable[..., Any]:
     """A formula of the standardised point and the shapes, which is constant outside of the support."""
+    density = below == above
 
     def of(z: Any, *shapes: Any) -> Any:
         plain = pb.value(z)
         with np.errstate(all="ignore"):
             low, high = distribution.support(*(pb.value(s) for s in shapes))
         within = inside((low, high), plain)
+        edge = ((plain == low) | (plain == high)) if density else np.False_
+        if edge.any():  # SciPy counts the ends to the support of a density
+            with np.errstate(all="ignore"):
+                within |= edge & np.isfinite(formula(plain, *(pb.value(s) for s in shapes)))
         if within.all():
             return formula(z, *shapes)
         middle = distribution.median(*(pb.value(s) for s in shapes))
@@ -38,6 +44,62 @@ def _guarded(distribution: Any, formula: Callable[..., Any], below: Any, above: 
         return np.where(within, out, np.where(plain <= low, below, above))
 
     return of
+
+
+def _tail(distribution: Any, family: Family, method: str) -> Callable[..., Any]:
+    """The distribution function, or what it lacks to one."""
+    assert family.cdf is not None
+    if "sf" not in method:
+        return _guarded(distribution, family.cdf, 0.0, 1.0)
+    if family.sf is not None:
+        return _guarded(distribution, family.sf, 1.0, 0.0)
+    cdf = _guarded(distribution, family.cdf, 0.0, 1.0)
+    return lambda z, *shapes: 1 - cdf(z, *shapes)
+
+
+def log_of(distribution: Any, family: Family, method: str) -> Any:
+    """The primitive of logcdf or logsf at location 0 and scale 1. Its slope by the point is the density over what the
+    logarithm is of, a difference of logarithms: that has its digits far out, where the sum of a tail has lost them."""
+    sign, shapes = (-1.0 if "sf" in method else 1.0), family.shapes.split()
+    tail, logpdf = _tail(distribution, family, method), _guarded(distribution, family.logpdf, -np.inf, -np.inf)
+
+    def by_point(ct: Any, z: Any, rest: Any, out: Any) -> Any:
+        with np.errstate(all="ignore"):
+            low, high = distribution.support(*(pb.value(s) for s in rest))
+        within = inside((low, high), pb.value(z))
+        slope = sign * np.exp(logpdf(z, *rest) - np.where(within, out, 0.0))
+        return np.where(within & (pb.value(ct) != 0), ct * slope, 0.0)
+
+    def over(ct: Any, out: Any) -> Any:
+        return np.where(pb.value(ct) != 0, ct / np.exp(out), 0.0)  # a logarithm may be -inf where nothing is asked
+
+    def by_shapes(ct: Any, z: Any, rest: Any, out: Any, needed: frozenset[str]) -> list[Any]:
+        moving = [k for k, name in enumerate(names[1:]) if name in needed]
+
+        def of(*leaves: Any) -> Any:
+            full = list(rest)
+            for k, leaf in zip(moving, leaves, strict=True):
+                full[k] = leaf
+            return tail(z, *full)
+
+        pulled = pb.vjp(of, *(floating(rest[k]) for k in moving))[1](over(ct, out)) if moving else ()
+        found = dict(zip(moving, pulled, strict=True))
+        return [found.get(k) for k in range(len(rest))]
+
+    def alone(ct: Any, z: Any, out: Any) -> Any:
+        return by_point(ct, z, (), out)
+
+    def rule(ct: Any, *saved: Any) -> Any:
+        z, *rest, out, needed = saved
+        return (by_point(ct, z, rest, out) if "z" in needed else None, *by_shapes(ct, z, rest, out, needed))
+
+    names = ("z", *(f"shape_{s}" for s in shapes))
+    made = primitive(getattr(distribution, method), name=f"scipy.{distribution.name}.{method}_0", operands=names)
+    if shapes:
+        made.vjp(*names, saves=(*names, "out", "needed"), fn=rule)
+    else:
+        made.vjp("z", saves=("z", "out"), fn=alone)
+    return made
 
 
 def _formula(distribution: Any, family: Family, method: str) -> Callable[..., Any]:
@@ -54,12 +116,9 @@ def _formula(distribution: Any, family: Family, method: str) -> Callable[..., An
         if own is not None:
             below, above = (-np.inf, 0.0) if method == "logcdf" else (0.0, -np.inf)
             return _guarded(distribution, own, below, above)(z, *shapes)
-        cdf = _guarded(distribution, family.cdf, 0.0, 1.0)
-        if method in ("sf", "logsf") and family.sf is not None:
-            tail = _guarded(distribution, family.sf, 1.0, 0.0)(z, *shapes)
-        else:
-            tail = 1 - cdf(z, *shapes) if "sf" in method else cdf(z, *shapes)
-        return np.log(tail) if method.startswith("log") else tail
+        if method.startswith("log"):
+            return log_of(distribution, family, method)(z, *shapes)
+        return _tail(distribution, family, method)(z, *shapes)
 
     def of(x: Any, *rest: Any) -> Any:
         *shapes, loc, scale = rest
@@ -109,9 +168,11 @@ def _discrete(name: str, method: str) -> Callable[..., Any]:
             out = family.logpdf(np.where(within, at, low), *shapes)
             return np.where(within, out, -np.inf) if method == "logpmf" else np.where(within, np.exp(out), 0.0)
         assert family.cdf is not None
-        whole = family.cdf(np.where(within, at, low), *shapes)
-        whole = np.where(within & (np.floor(at) != high), whole, np.where(at < low, 0.0, 1.0))
-        whole = 1 - whole if "sf" in method else whole
+        upper = "sf" in method
+        whole = (family.sf if upper and family.sf else family.cdf)(np.where(within, at, low), *shapes)
+        whole = 1 - whole if upper and not family.sf else whole
+        inner, below = within & (np.floor(at) != high), 1.0 if upper else 0.0
+        whole = np.where(inner, whole, np.where(at < low, below, 1 - below))
         return np.log(whole) if method.startswith("log") else whole
 
     return of
@@ -145,23 +206,54 @@ class Distribution:
     def _of(self, method: str, x: Any, args: Any, kwargs: Any) -> Any:
         if not (holds(x) or holds(args) or holds(kwargs)):
             return getattr(self.plain, method)(x, *args, **kwargs)
-        shapes = self.family.shapes.split()
-        names = [*shapes, "loc"] if self.name in DISCRETE else [*shapes, "loc", "scale"]
-        given = {"loc": 0.0, "scale": 1.0, **dict(zip(names, args, strict=False)), **kwargs}
-        rest = [as_array(given[each]) for each in names]
         title = f"scipy.stats.{self.name}.{method}"
+        rest = self._parameters(title, x, args, kwargs)
         if method not in DENSITIES and "pmf" not in method and self.family.cdf is None:
             only(title, "a traced argument", "given", "pdf and logpdf alone")
         if self.name in DISCRETE:
             return mass_of(self.name, method)(as_array(x), *rest)
         return method_of(self.name, method)(as_array(x), *rest)
 
+    def _parameters(self, title: str, x: Any, args: Any, kwargs: Any) -> list[Any]:
+        """The shapes, the location and the scale; where SciPy takes other arguments, it is left to raise."""
+        shapes = self.family.shapes.split()
+        names = [*shapes, "loc"] if self.name in DISCRETE else [*shapes, "loc", "scale"]
+        placed = dict(zip(names, args, strict=False))
+        given = {"loc": 0.0, "scale": 1.0, **placed, **kwargs}
+        if len(args) > len(names) or set(kwargs) - set(names) or set(placed) & set(kwargs) or set(names) - set(given):
+            getattr(self.plain, title.rpartition(".")[2])(plain(x), *plain(args), **plain(kwargs))
+            only(title, "arguments", (*placed, *kwargs), tuple(names))
+        return [as_array(given[each]) for each in names]
+
     def __getattr__(self, name: str) -> Any:
-        discrete = self.name in DISCRETE
-        known = ("logpmf", "pmf", *FUNCTIONS) if discrete else (*DENSITIES, *FUNCTIONS, *INVERSES)
-        if name in known:
-            return lambda x, *args, **kwargs: self._of(name, x, args, kwargs)
-        return getattr(self.plain, name)
+        point = "q" if name in INVERSES else "k" if self.name in DISCRETE else "x"
+        if name in self.served:
+            return lambda *args, **kwargs: (
+                self._of(name, args[0], args[1:], kwargs)
+                if args or point not in kwargs
+                else self._of(name, kwargs.pop(point), (), kwargs)
+            )
+        found = getattr(self.plain, name)
+        return self._without(name, found) if callable(found) and not name.startswith("_") else found
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """The methods that have a derivative."""
+        densities, inverses = (("logpmf", "pmf"), ()) if self.name in DISCRETE else (DENSITIES, INVERSES)
+        return (*densities, *FUNCTIONS, *inverses)
+
+    def _without(self, name: str, found: Any) -> Any:
+        """SciPy's own method, which refuses what is traced."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if holds(args) or holds(kwargs):
+                raise pb.NotDifferentiableError(
+                    f"scipy.stats.{self.name}.{name} has no derivative here: {', '.join(self.served)} have one; write "
+                    f"its formula with NumPy and scipy.special, or pass pullback.value(...) to drop the derivative"
+                )
+            return found(*args, **kwargs)
+
+        return call
 
 
 @frozen(eq=False)
@@ -175,7 +267,9 @@ class Frozen:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.distribution, name)
-        return lambda *x: method(*x, *self.args, **self.kwargs)
+        if not callable(method):
+            return method
+        return lambda *x, **more: method(*x, *self.args, **self.kwargs, **more)
 
 
 @frozen(eq=False)
@@ -187,94 +281,18 @@ class FrozenPlain:
     kwargs: dict[str, Any]
 
     def __getattr__(self, name: str) -> Any:
-        plain = getattr(self.distribution.plain(*self.args, **self.kwargs), name)
-        if name not in (*DENSITIES, *FUNCTIONS, *INVERSES, "pmf", "logpmf"):
-            return plain
+        found = getattr(self.distribution.plain(*self.args, **self.kwargs), name)
+        if not callable(found) or name.startswith("_"):
+            return found
         method = getattr(self.distribution, name)
-        return lambda x: method(x, *self.args, **self.kwargs) if holds(x) else plain(x)
+
+        def call(*x: Any, **more: Any) -> Any:
+            traced = holds(x) or holds(more)
+            return method(*x, *self.args, **self.kwargs, **more) if traced else found(*x, **more)
+
+        return call
 
 
 DISTRIBUTIONS = {
     name: Distribution(name, getattr(stats, name), family) for name, family in (CONTINUOUS | DISCRETE).items()
 }
-
-
-# ------------------------------------------------------------------------------------------------------ several numbers
-def _normal(x: Any, mean: Any, cov: Any) -> Any:
-    n = cov.shape[0]
-    factor = np.linalg.cholesky(cov)
-    far = np.reshape(x - mean, (-1, n))
-    z = np.linalg.solve(factor, far.T)
-    logdet = np.sum(np.log(np.diagonal(factor)))
-    out = -0.5 * np.sum(z * z, axis=0) - logdet - n * np.log(2 * np.pi) / 2
-    return np.reshape(out, np.shape(x)[:-1])
-
-
-normal_logpdf = derived(
-    stats.multivariate_normal.logpdf, _normal, "x mean cov",
-    name="scipy.multivariate_normal.logpdf",
-)  # fmt: skip
-normal_pdf = derived(
-    stats.multivariate_normal.pdf,
-    lambda x, mean, cov: np.exp(_normal(x, mean, cov)), "x mean cov", name="scipy.multivariate_normal.pdf",
-)  # fmt: skip
-
-
-@frozen(eq=False)
-class MultivariateNormal:
-    """SciPy's multivariate normal distribution, of regular covariances where something is traced."""
-
-    plain: Any
-    by = ("x", "mean", "cov")
-
-    def _of(self, made: Any, method: str, x: Any, mean: Any, cov: Any) -> Any:
-        if not (holds(x) or holds(mean) or holds(cov)):
-            return getattr(self.plain, method)(x, mean, cov)
-        x, cov = as_array(x) * 1.0, as_array(cov) * 1.0
-        if cov.ndim != 2:
-            only("scipy.stats.multivariate_normal", "axes of cov", cov.ndim, 2)
-        mean = np.zeros(cov.shape[0]) if mean is None else as_array(mean) * 1.0
-        return made(x, mean, cov)
-
-    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1) -> Any:
-        """The logarithm of the density."""
-        return self._of(normal_logpdf, "logpdf", x, mean, cov)
-
-    def pdf(self, x: Any, mean: Any = None, cov: Any = 1) -> Any:
-        """The density."""
-        return self._of(normal_pdf, "pdf", x, mean, cov)
-
-    def __call__(self, mean: Any = None, cov: Any = 1, *args: Any, **kwargs: Any) -> Any:
-        return FrozenNormal(self, mean, cov) if holds(mean) or holds(cov) else self.plain(mean, cov, *args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.plain, name)
-
-
-@frozen(eq=False)
-class FrozenNormal:
-    """A multivariate normal distribution whose mean or covariance is traced."""
-
-    distribution: MultivariateNormal
-    mean: Any
-    cov: Any
-    holds_tracer = True
-
-    def logpdf(self, x: Any) -> Any:
-        """The logarithm of the density."""
-        return self.distribution.logpdf(x, self.mean, self.cov)
-
-    def pdf(self, x: Any) -> Any:
-        """The density."""
-        return self.distribution.pdf(x, self.mean, self.cov)
-
-
-multivariate_normal = MultivariateNormal(stats.multivariate_normal)
-
-
-# -------------------------------------------------------------------------------------------------------------- samples
-@mirror(stats.zscore, "a")
-def zscore(a: Any, axis: Any = 0, ddof: int = 0) -> Any:
-    """The deviations from the mean, in units of the standard deviation."""
-    a = as_array(a)
-    return (a - np.mean(a, axis=axis, keepdims=True)) / np.std(a, axis=axis, ddof=ddof, keepdims=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import distance
 
-from pullback_scipy.mirroring import as_array, derived, mirror, only
+from pullback_scipy.mirroring import as_array, derived, linear, mirror, only
 
 
 def _root(squares: Any) -> Any:
@@ -58,6 +58,8 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "braycurtis": lambda d, u, v, p: np.sum(np.abs(d), axis=-1) / np.sum(np.abs(u + v), axis=-1),
 }
 """Distances as functions of the difference of two points, the points, and the exponent."""
+ALIASES = {"l2": "euclidean", "manhattan": "cityblock", "chebychev": "chebyshev", "cos": "cosine"}
+"""Other names of them; SciPy is given the name as it was written, and raises where it does not know it."""
 
 
 def _options(metric: str, p: Any) -> dict[str, Any]:
@@ -79,11 +81,11 @@ def _squares_rule(ct: Any, a: Any, b: Any, needed: frozenset[str]) -> tuple[Any,
 
 
 @cache
-def between(metric: str) -> Any:
-    """The primitive of cdist by a metric."""
+def between(metric: str, given: Any) -> Any:
+    """The primitive of cdist by a metric, which SciPy is given by a name or as a function."""
 
     def forward(a: Any, b: Any, *, p: Any) -> Any:
-        return distance.cdist(a, b, metric, **_options(metric, p))
+        return distance.cdist(a, b, given, **_options(metric, p))
 
     def formula(a: Any, b: Any, p: Any) -> Any:
         u, v = a[:, None, :], b[None, :, :]
@@ -98,11 +100,11 @@ def between(metric: str) -> Any:
 
 
 @cache
-def among(metric: str) -> Any:
-    """The primitive of pdist by a metric."""
+def among(metric: str, given: Any) -> Any:
+    """The primitive of pdist by a metric, likewise."""
 
     def forward(a: Any, *, p: Any) -> Any:
-        return distance.pdist(a, metric, **_options(metric, p))
+        return distance.pdist(a, given, **_options(metric, p))
 
     def formula(a: Any, p: Any) -> Any:
         i, j = np.triu_indices(a.shape[0], 1)
@@ -111,48 +113,60 @@ def among(metric: str) -> Any:
     return derived(forward, formula, "a", "p", name=f"scipy.pdist_{metric}")
 
 
-def named(title: str, metric: Any) -> str:
-    """The name of a metric that is served."""
+def named(title: str, metric: Any) -> tuple[str, Any]:
+    """The name of a metric that is served, and what SciPy is given for it."""
+    metric = getattr(metric, "__wrapped__", metric)  # a counterpart of this module
     if callable(metric):
-        metric = getattr(metric, "__name__", "a function")
-    aliases = {"l2": "euclidean", "manhattan": "cityblock", "chebychev": "chebyshev", "cos": "cosine"}
-    found = aliases.get(metric, metric)
+        name = str(getattr(metric, "__name__", "a function"))
+        own = metric is not getattr(distance, name, None)
+        only(title, "metric", f"a function {name} of your own" if own else name, *FORMULAS)
+        return name, metric
+    found = ALIASES.get(str(metric).lower(), str(metric).lower())
     only(title, "metric", found, *FORMULAS)
-    return str(found)
+    return found, metric
+
+
+def exponent(title: str, metric: str, options: dict[str, Any]) -> Any:
+    """The exponent among the options of a metric, which are all but none."""
+    if set(options) - ({"p"} if metric == "minkowski" else set()):
+        only(title, "options", tuple(options), ("p",) if metric == "minkowski" else ())
+    return options.get("p", 2)
 
 
 @mirror(distance.cdist, "XA XB")
 def cdist(XA: Any, XB: Any, metric: Any = "euclidean", **options: Any) -> Any:
     """The distances of each point of XA to each of XB."""
-    name = named("scipy.spatial.distance.cdist", metric)
-    given = options
-    if set(given) - {"p"}:
-        only("scipy.spatial.distance.cdist", "options", tuple(given), ("p",))
-    return between(name)(as_array(XA) * 1.0, as_array(XB) * 1.0, p=given.get("p", 2))
+    name, given = named("scipy.spatial.distance.cdist", metric)
+    p = exponent("scipy.spatial.distance.cdist", name, options)
+    return between(name, given)(as_array(XA) * 1.0, as_array(XB) * 1.0, p=p)
 
 
 @mirror(distance.pdist, "X")
 def pdist(X: Any, metric: Any = "euclidean", **options: Any) -> Any:
     """The distances of all pairs of points of X."""
-    name = named("scipy.spatial.distance.pdist", metric)
-    given = options
-    if set(given) - {"p"}:
-        only("scipy.spatial.distance.pdist", "options", tuple(given), ("p",))
-    return among(name)(as_array(X) * 1.0, p=given.get("p", 2))
+    name, given = named("scipy.spatial.distance.pdist", metric)
+    p = exponent("scipy.spatial.distance.pdist", name, options)
+    return among(name, given)(as_array(X) * 1.0, p=p)
 
 
-@mirror(distance.squareform, "X")
-def squareform(X: Any) -> Any:
-    """The matrix of condensed distances, or the condensed ones of a matrix."""
-    X = as_array(X)
+def _moved(X: Any) -> Any:
+    """The elements of a matrix above its diagonal, or the matrix that has them above and below."""
     if X.ndim == 2:
-        i, j = np.triu_indices(X.shape[0], 1)
-        return X[i, j]
+        return X[np.triu_indices(X.shape[0], 1)]
     n = int(np.ceil(np.sqrt(2 * X.shape[0])))
     i, j = np.triu_indices(n, 1)
     place = np.zeros((n, n), int)
     place[i, j] = place[j, i] = np.arange(1, X.shape[0] + 1)
     return np.concatenate((np.zeros(1, X.dtype), X))[place]
+
+
+squared = linear(distance.squareform, _moved, name="scipy.squareform")
+
+
+@mirror(distance.squareform, "X")
+def squareform(X: Any) -> Any:
+    """The matrix of condensed distances, or the condensed ones of a matrix."""
+    return squared(as_array(X))
 
 
 def _of_vectors(function: Any) -> Any:
@@ -163,7 +177,7 @@ def _of_vectors(function: Any) -> Any:
         return FORMULAS[metric](u - v, u, v, p)
 
     def forward(u: Any, v: Any, *, p: Any) -> Any:
-        return np.float64(function(u, v, **_options(metric, p)))
+        return np.asarray(function(u, v, **_options(metric, p)))[()]
 
     made = derived(forward, formula, "u v", "p", name=f"scipy.{metric}")
 

@@ -42,6 +42,7 @@ def _plane(name: str, axes: Any) -> Any:
     function, formula = getattr(fft, name), getattr(np.fft, name)
 
     def along(x: Any, s: Any, axes: Any, norm: Any) -> Any:
+        s, axes = (each if each is None else tuple(np.atleast_1d(each).tolist()) for each in (s, axes))
         if s is not None and axes is None:
             axes = tuple(range(-len(s), 0))
         return formula(x, s, axes, norm)
