@@ -1,7 +1,9 @@
+import numpy as np
 import pytest
 from attrs.exceptions import FrozenInstanceError
 
 from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, Transfer
+from pullback.words.errors import PolicyError
 
 PRINTED = {
     "Advance(0, 3)": Advance(0, 3),
@@ -36,3 +38,16 @@ def test_an_action_cannot_be_changed():
         FrozenInstanceError, match=r"can't set attribute|^$"
     ):  # the oldest attrs served leave the text out
         Advance(0, 3).stop = 4
+
+
+@pytest.mark.parametrize("step", [2.0, np.float64(2), "2", None, True, [2]])
+@pytest.mark.parametrize("make", [
+    lambda k: Advance(0, k), lambda k: Advance(k, 3), Record, Reverse, lambda k: Save("state", k),
+    lambda k: Load("tape", k), lambda k: Delete("state", k), lambda k: Transfer("state", k, "memory", "disk"),
+])  # fmt: skip
+def test_steps_are_whole_numbers(make, step):
+    with pytest.raises(PolicyError, match=r"whole numbers, got .* of type .*pass int\("):
+        make(step)
+    assert make(np.int32(2)) == make(2)
+    assert "2" in repr(make(np.int64(2)))
+    assert "int64" not in repr(make(np.int64(2)))

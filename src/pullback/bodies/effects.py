@@ -4,6 +4,7 @@ often a policy runs a step again (:mod:`pullback.bodies.effect_functions`)."""
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from attrs import define, field
@@ -26,10 +27,10 @@ class Effects:
     """The run that the last effect was called in, ``step`` its step, and ``place`` how many were called in it."""
     step: int = field(default=0, init=False)
     place: int = field(default=0, init=False)
-    firsts: "array[int]" = field(factory=lambda: array("q"), init=False)
+    firsts: "array[int]" = field(factory=partial(array, "q"), init=False)
     """Steps in a row that have called the same number of effects: the first of them, the last, and the number."""
-    lasts: "array[int]" = field(factory=lambda: array("q"), init=False)
-    counts: "array[int]" = field(factory=lambda: array("q"), init=False)
+    lasts: "array[int]" = field(factory=partial(array, "q"), init=False)
+    counts: "array[int]" = field(factory=partial(array, "q"), init=False)
     results: dict[tuple[int, int], Any] = field(factory=dict, init=False)
     """The results that were not None, and the errors, by step and place."""
 

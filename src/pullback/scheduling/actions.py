@@ -7,9 +7,12 @@ entries are stored until they are deleted; every executor has ``"memory"`` and `
 :class:`pullback.scheduling.machine.Machine`.
 """
 
-from typing import Any, Literal, TypeAlias
+import operator
+from typing import Any, Literal, SupportsIndex, TypeAlias
 
-from attrs import NOTHING, fields, frozen
+from attrs import NOTHING, field, fields, frozen
+
+from pullback.words.errors import PolicyError
 
 Kind: TypeAlias = Literal["state", "tape"]
 
@@ -30,6 +33,33 @@ class _Printed:
         return f"{cls.__name__}({', '.join(repr(value) for value, _ in shown)})"
 
 
+def _whole(step: SupportsIndex) -> int:
+    """The number of a step; an action of a step and a half does not come to be."""
+    if type(step) is int:
+        return step
+    try:
+        if type(step) is not bool:
+            return operator.index(step)
+    except TypeError:
+        pass
+    raise PolicyError(
+        f"an action names its steps by whole numbers, got {step!r} of type {type(step).__name__}. "
+        "Divide by // where you compute them, or pass int(...)."
+    )
+
+
+@frozen(repr=False)
+class _OfStep(_Printed):
+    step: int = field(converter=_whole)
+
+
+@frozen(repr=False)
+class _OfEntry(_Printed):
+    kind: Kind
+    step: int = field(converter=_whole)
+    tier: str = MEMORY
+
+
 @frozen(repr=False)
 class Advance(_Printed):
     """Run steps ``start`` .. ``stop - 1`` without recording, from the live x_start to x_stop.
@@ -45,12 +75,12 @@ class Advance(_Printed):
     Advance(0, 3)
     """
 
-    start: int
-    stop: int
+    start: int = field(converter=_whole)
+    stop: int = field(converter=_whole)
 
 
 @frozen(repr=False)
-class Record(_Printed):
+class Record(_OfStep):
     """Run step ``step`` from x_step and keep its tape in WORK; x_(step+1) is live afterwards.
 
     Parameters
@@ -64,11 +94,9 @@ class Record(_Printed):
     Record(3)
     """
 
-    step: int
-
 
 @frozen(repr=False)
-class Reverse(_Printed):
+class Reverse(_OfStep):
     """Pull the cotangent of x_(step+1) back to x_step with the tape in WORK, which is consumed.
 
     Parameters
@@ -82,11 +110,9 @@ class Reverse(_Printed):
     Reverse(3)
     """
 
-    step: int
-
 
 @frozen(repr=False)
-class Save(_Printed):
+class Save(_OfEntry):
     """Put the live x_step (``"state"``), or the tape of ``step`` out of WORK (``"tape"``), in ``tier``.
 
     Parameters
@@ -104,13 +130,9 @@ class Save(_Printed):
     Save('state', 3)
     """
 
-    kind: Kind
-    step: int
-    tier: str = MEMORY
-
 
 @frozen(repr=False)
-class Load(_Printed):
+class Load(_OfEntry):
     """Make the stored x_step live, or put the stored tape of ``step`` in WORK. The entry stays stored.
 
     Parameters
@@ -128,13 +150,9 @@ class Load(_Printed):
     Load('tape', 3, 'disk')
     """
 
-    kind: Kind
-    step: int
-    tier: str = MEMORY
-
 
 @frozen(repr=False)
-class Delete(_Printed):
+class Delete(_OfEntry):
     """Release the entry from ``tier``. Nothing else ever releases one.
 
     Parameters
@@ -151,10 +169,6 @@ class Delete(_Printed):
     >>> Delete("state", 3)
     Delete('state', 3)
     """
-
-    kind: Kind
-    step: int
-    tier: str = MEMORY
 
 
 @frozen(repr=False)
@@ -178,7 +192,7 @@ class Transfer(_Printed):
     """
 
     kind: Kind
-    step: int
+    step: int = field(converter=_whole)
     source: str
     target: str
 
