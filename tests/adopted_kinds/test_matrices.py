@@ -34,6 +34,7 @@ def filtered(x):
         P = (np.eye(2) - K * H) * P
         total += (y.T * S.I * y)[0, 0] + np.log(np.linalg.det(S))
     assert isinstance(P, np.matrix) and isinstance(P, np.ndarray) and type(P) is np.matrix
+    assert isinstance(P, np.ndarray | None) and isinstance(P, (int, (np.matrix,))) and not isinstance(P, float | None)
     P[0, 0] += x[1]
     P *= 2.0
     P -= np.eye(2)

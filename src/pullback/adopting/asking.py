@@ -37,12 +37,12 @@ def _called(function: Any, *args: Any) -> Any:
     if function is complex and len(args) == 2 and holds_tracer(args):
         return _number(args[0], complex) + 1j * args[1] if issubclass(type(args[0]), Handle) else args[0] + 1j * args[1]
     if not args or not issubclass(type(args[0]), Handle):
-        if function is type and len(args) == 1 and hasattr(type(args[0]), "holds_tracer"):
-            return getattr(args[0], "stands_for", type(args[0]))
-        if function is isinstance and len(args) == 2 and hasattr(type(args[0]), "holds_tracer"):
-            kinds = args[1] if isinstance(args[1], tuple) else (args[1],)
+        if args and hasattr(type(args[0]), "holds_tracer"):
             meant = getattr(args[0], "stands_for", type(args[0]))
-            return isinstance(*args) or any(isinstance(kind, type) and issubclass(meant, kind) for kind in kinds)
+            if function is type and len(args) == 1:
+                return meant
+            if function is isinstance and len(args) == 2:
+                return isinstance(*args) or issubclass(meant, classes(args[1]))
         return function(*args)
     if function is isinstance:
         return is_instance(*args)
