@@ -26,7 +26,7 @@ from pullback.words.call_sites import site_here, site_text
 def first_step(record: Any) -> Any:
     """Step 0 of a loop that begins, on tracers. Where its policy says a number of bytes, loops in its steps will be
     told what they get."""
-    record.waiting = [] if _in_program(record.chain.steps.enclosing) else None
+    record.waiting = [] if in_program(record.chain.steps.enclosing) else None
     record.others = _variable_bytes(record, ())
     chain, room, lenders = record.chain, record.policy.room, record.chain.store.ledger.lenders
     if room is not None and lenders and _follows(record):
@@ -62,10 +62,10 @@ def _places(record: Any) -> Any:
 
 def _follows(record: Any) -> bool:
     """Whether the loop stands in the program itself, after others and before others: in no step."""
-    return record.journal is None and _in_program(record.chain.steps.enclosing)
+    return record.journal is None and in_program(record.chain.steps.enclosing)
 
 
-def _in_program(tape: Any) -> bool:
+def in_program(tape: Any) -> bool:
     """Whether what is recorded on this tape now stands in the program itself."""
     if tape is None or tape.captures is not None or tape.mode == CLOSED:
         return False
@@ -115,7 +115,7 @@ def may_lend(record: Any, run: Any, chain: Any) -> None:
 
         told, tape = partial(_book_kept, run), record.chain.steps.enclosing
         place = 0 if tape is None else len(tape.records) + 1
-        lender = Lender(run, chain, sizes_of(record), told, tape, record.variables, place)
+        lender = Lender(run, chain, sizes_of(record), told, tape, record.variables, place, shares=_shares(record))
         chain.store.ledger.lenders.append(lender)
 
 
@@ -297,7 +297,7 @@ def goes_again(record: Any) -> None:
     record.besides = min(_besides_again(record, held), record.policy.room - least_beside(record))
     if record.agreed is not None:
         [record.besides] = agreed(record.agreement, told_of(record), (record.besides,))
-    if _shares_out(record):
+    if _shares(record) is not None:
         record.chain.steps.nest.part = None  # loops in the steps get their shares of what is free now
 
 
@@ -318,17 +318,15 @@ def _besides_again(record: Any, held: int) -> int:
 
 def least_beside(record: Any) -> int:
     """The bytes that the snapshots and tapes of a loop can do with."""
-    sizes, nest = sizes_of(record), record.chain.steps.nest
-    if _shares_out(record):
-        least = sum(int(loop.least) for loop in nest.loops)
-        sizes = {**sizes, "tape_bytes": max(0, sizes["tape_bytes"] - nest.held) + least}
+    shares, sizes = _shares(record), sizes_of(record)
+    sizes = sizes if shares is None else shares.least(sizes)
     return int(record.policy.reserving(0, start_held=bool(record.chain.start)).least(record.n, **sizes))
 
 
-def _shares_out(record: Any) -> bool:
-    """Whether loops in the steps of a loop have shares of its bytes, and it has none of those of a loop around it."""
+def _shares(record: Any) -> Any:
+    """What loops in the steps of a loop get of its bytes, where it has them of no loop around it."""
     nest = record.chain.steps.nest
-    return nest is not None and bool(nest.loops) and _places(record) is None
+    return None if nest is None or not nest.loops or _places(record) is not None else nest.shares(record)
 
 
 def kept_items(record: Any) -> list[Item]:

@@ -62,56 +62,47 @@ class LoopRecord:
     """The policy in force around the loop: what loops in its body go by, in re-runs too."""
     entering: list[int | None]
     x_entering: list[int | None]
-    known: list[int] = field(factory=list, init=False)
-    """The ids of the captured values."""
+    known: list[int] = field(factory=list, init=False)  # the ids of the captured values
     schedule: Any = field(default=None, init=False)
     machine: Machine = field(factory=lambda: Machine(None), init=False)
     closure: list[Any] = field(factory=list, init=False)
     """Inside steps: the frozen handles of the body, emptied when the loop is over so that they keep no value of the
     step alive."""
     fresh: bool = field(default=True, init=False)
-    little: bool = field(default=False, init=False)
-    """Whether its tapes take so little of a number of bytes that it is save-all."""
-    share: Any = field(default=None, init=False)
-    """What a pool has given for the loop; closed when it is over."""
+    little: bool = field(default=False, init=False)  # whether its tapes take so little of the bytes that it is save-all
+    share: Any = field(default=None, init=False)  # what a pool has given for the loop; closed when it is over
     reached: frozenset[int] = field(default=frozenset(), init=False)
     """The plain arrays that the body can reach, by ``id``, and ``kept`` those behind traced values."""
     kept: frozenset[int] = field(default=frozenset(), init=False)
     looks: bool = field(default=False, init=False)  # whether the body can read traced values that objects have
     own: bool = field(default=False, init=False)  # whether the loop was given a policy of its own
-    surroundings: Surroundings | None = None
-    """What the body reads besides, where that is watched."""
+    bound: bool = field(default=False, init=False)  # whether a number of bytes binds the program around such a loop
+    surroundings: Surroundings | None = None  # what the body reads besides, where that is watched
     agreement: Any = field(factory=agreement_in_force, init=False)
     """The agreement of ranks; None for a program of one process."""
     agreed: dict[str, int] | None = field(default=None, init=False)
     """The sizes that they have agreed on, where they run the steps together."""
     sizes: dict[str, int] = field(factory=dict, init=False)
-    inner: int = field(default=0, init=False)
-    """What loops in step 0 have booked for its tape."""
+    inner: int = field(default=0, init=False)  # what loops in step 0 have booked for its tape
     needed: Needed | None = field(default=None, init=False)
     """What a step needs while it runs, where the policy counts bytes."""
-    left_specs: list[Any] = field(factory=list, init=False)
-    """Specs of the carry after the loop."""
+    left_specs: list[Any] = field(factory=list, init=False)  # specs of the carry after the loop
     ct_bytes: list[int] = field(factory=list, init=False)
     """What the cotangents of one seed that live from one action to the next take, at their primals' sizes: the
     carry's, those of the captured values, of ``xs`` and of the stacked outputs."""
     waiting: list[Item] | None = field(default=None, init=False)
     """The cotangents that wait for values from before the loop, as a plan knows them; None for a loop in a step."""
     variables: Variables | None = field(default=None, init=False)  # what the program's had when the loop began
-    booked: list[Item] = field(factory=list, init=False)
-    """What another reverse pass would begin from."""
+    booked: list[Item] = field(factory=list, init=False)  # what another reverse pass would begin from
     others: int = field(default=0, init=False)  # bytes that the program's variables had when step 0 began
-    besides: int | None = field(default=None, init=False)
-    """Bytes that are held beside snapshots and tapes, as known when the schedule is made."""
+    besides: int | None = field(default=None, init=False)  # bytes held beside snapshots and tapes, at the schedule
     working: int = field(default=0, init=False)
     """Those of the bytes ``besides`` that are held while the loop runs and by it alone."""
     share_bytes: int | None = field(default=None, init=False)
     """What the loop in whose step it is gives it of a number of bytes."""
-    forecast: Forecast | None = field(default=None, init=False)
-    """While planning."""
+    forecast: Forecast | None = field(default=None, init=False)  # while planning
     errors: FirstErrors = field(factory=FirstErrors, init=False)
-    journal: Any = field(default=None, init=False)
-    """What a run that was killed is taken up from, within ``resume``."""
+    journal: Any = field(default=None, init=False)  # what a run that was killed is taken up from, within ``resume``
 
     @property
     def name(self) -> str:
@@ -195,6 +186,7 @@ class LoopRecord:
                 decisions.tell()
             ledger.decided.clear()
         ended(self, before)
+        self._require_room()
         if self.collective and self.agreement is not None and (self.agreed is None or self.chain.asks):
             agree_at_end(self)
         if self.surroundings is not None and not self.surroundings.known:
@@ -207,7 +199,8 @@ class LoopRecord:
         chain, ledger = self.chain, self.chain.store.ledger
         arrays = (leaf for leaf in chain.state if isinstance(leaf, np.ndarray))
         entering: dict[Any, int] = {id(buffer_of(leaf)): leaf.nbytes for leaf in arrays}
-        counts = self.policy.counts_bytes or planned() is not None or MEASURED.get()
+        self.bound = self.own and getattr(getattr(chain.steps.enclosing, "governor", None), "binds", False)
+        counts = self.policy.counts_bytes or self.bound or planned() is not None or MEASURED.get()
         if counts:
             chain.steps.lifetimes = Lifetimes()
             chain.steps.outputs.comes = chain.steps.lifetimes.comes
@@ -248,6 +241,13 @@ class LoopRecord:
         if not self.little and hasattr(tape, "records") and hasattr(tape.records, "tell"):  # nobody governs it so far
             tape.records.tell()
             tape.governor.mark()
+        self._require_room()
+
+    def _require_room(self) -> None:
+        if self.bound:
+            from pullback.loops.own_policies import require_room  # noqa: PLC0415 - for loops with a policy
+
+            require_room(self)
 
     def _go_forward(self) -> None:
         if self.journal is not None:

@@ -72,15 +72,18 @@ class Lender:
     """What it holds, as booked."""
     outside: int = field(init=False)
     """What was booked besides when its forward pass was over."""
-    spare: int = field(default=0, init=False)
-    """What is left free beyond that where there is room: its first snapshot takes so much less than others."""
+    start_held: bool = field(init=False)
+    """Whether what its first snapshot takes is left free."""
     told_at_end: bool = False
     """Whether it is not known before the trace has ended what its reverse pass takes."""
+    shares: Any = None
+    """What loops in its steps get of its bytes, where there are such."""
     agreed: int | None = field(default=None, init=False)
     """What its reverse pass leaves free on each rank, where they agree on that."""
 
     def __attrs_post_init__(self) -> None:
         policy = self.run.schedule.policy
+        self.start_held = policy.start_held
         self._find_levels(policy)
         self.own, self.reserved_first = self.chain.store.ledger.total - policy.begun, int(policy.reserved)
         self.outside = self._outside() - self.own
@@ -180,24 +183,29 @@ class Lender:
     def takes(self) -> int:
         """What its reverse pass takes at least beyond what it holds, and beside what it needs while it runs: the tape
         of a step, where it gives up all that it can."""
-        sizes, policy, n = self.sizes, self.run.schedule.policy.reserving(0), self.run.machine.n
+        sizes, policy, n = self.least_sizes, self.run.schedule.policy.reserving(0), self.run.machine.n
         return int(max(policy.least(n, **sizes), self.levels[-1].nbytes + sizes["tape_bytes"]) - self.own)
 
     @property
     def least(self) -> int:
         """The bytes that its reverse pass can do with."""
-        policy = self.run.schedule.policy.reserving(self.reserved, start_held=self.run.schedule.policy.start_held)
-        return int(policy.least(self.run.machine.n, **self.sizes))
+        policy = self.run.schedule.policy.reserving(self.reserved, start_held=self.start_held)
+        return int(policy.least(self.run.machine.n, **self.least_sizes))
+
+    @property
+    def least_sizes(self) -> dict[str, int]:
+        """The sizes where loops in its steps get the least."""
+        return self.sizes if self.shares is None else dict(self.shares.least(self.sizes))
 
     def takes_all(self, nbytes: int) -> None:
         """The trace has ended: it is known what its reverse pass takes at least, with all that is held besides and all
         cotangents."""
-        policy = self.run.schedule.policy
-        least = policy.reserving(0, start_held=policy.start_held).least(self.run.machine.n, **self.sizes)
+        policy, self.start_held = self.run.schedule.policy, True  # ``nbytes`` are with what the first snapshot takes
+        least = policy.reserving(0, start_held=True).least(self.run.machine.n, **self.sizes)
         self.outside, self.variables, self.waiting = self._outside(), None, 0
         self.reserved_first = nbytes - int(least)
         if nbytes <= policy.max_bytes:
-            self._find_levels(policy.reserving(self.reserved_first, start_held=policy.start_held))
+            self._find_levels(policy.reserving(self.reserved_first, start_held=True))
 
     def foresees(self) -> None:
         """The reverse pass begins: records after it tell which cotangents will wait, and it gives way to them now."""
@@ -222,11 +230,12 @@ class Lender:
     def returns(self) -> None:
         """The reverse pass comes to it: what others hold by now is left free, and what it holds gives way to that."""
         before, machine, reserved = self.run.schedule.policy, self.run.machine, self.reserved
-        if reserved == before.reserved:
+        if reserved == before.reserved and self.start_held == before.start_held:
             return
-        most = before.max_bytes - (self.least - reserved)
-        reserved = max(reserved, min(reserved + self.spare, most))
-        policy = before.reserving(reserved, start_held=before.start_held)
+        policy = before.reserving(reserved, start_held=self.start_held)
+        if self.shares is not None and policy.max_bytes < policy.least(machine.n, **self.sizes):
+            self.give(max(self.level, next(k for k, level in enumerate(self.levels) if level.first == machine.n)))
+            self.sizes = self.shares.anew(machine.n, self.sizes, policy.room)
         splits = policy.splits(machine.n, **self.sizes)
         most = max(1, len(splits.leaves) - 1)
         while reserved > before.reserved and not self._fits(policy, most) and gives(self):

@@ -6,7 +6,7 @@ A ``record`` here is a :class:`~pullback.loops.loop_record.LoopRecord` whose fir
 
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from pullback.memory.ledger import record_items, value_items
 from pullback.memory.lending import give_all
@@ -52,6 +52,10 @@ class Nest:
     def places(self) -> "Places":
         """Places for the tape of a step."""
         return Places(self)
+
+    def shares(self, record: Any) -> "Shares":
+        """The shares of the loops, for the record of the loop around them."""
+        return Shares(record)
 
     def first_step(self, record: Any) -> Any:
         """Step 0 on tracers, once more where the loops in it turn out to be too large to be kept whole."""
@@ -188,6 +192,25 @@ def _divided(record: Any, loop: Any, room: int) -> int:
         record.sizes["tape_bytes"] += inner - nest.held
         nest.held = inner
     return int(loop.tape_bytes(nest.part))
+
+
+@frozen
+class Shares:
+    """What loops in the steps of a loop get, where it has its bytes of no other."""
+
+    record: Any
+
+    def least(self, sizes: dict[str, int]) -> dict[str, int]:
+        """The sizes of the loop where they get the least."""
+        nest = self.record.chain.steps.nest
+        inner = sum(int(loop.least) for loop in nest.loops)
+        return {**sizes, "tape_bytes": max(0, sizes["tape_bytes"] - nest.held) + inner}
+
+    def anew(self, n: int, sizes: dict[str, int], room: int) -> dict[str, int]:
+        """The sizes where they share this room from now on: the loop holds no tape."""
+        loop = evolve(_as_nested(self.record, n, sizes), holds=0)
+        self.record.chain.steps.nest.part = None
+        return {**sizes, "tape_bytes": _divided(self.record, loop, room)}
 
 
 def _other_in_step_0(loop: Any, nest: Nest) -> bool:

@@ -177,13 +177,14 @@ def end_stretch(governor: Any, *, last: bool = False) -> None:
             governor.end()  # some of its steps hold nothing
             return
         stands_alone = last and not (governor.repeatable and governor.ledger.lenders)
-        if (chain.schedule is not None or not stands_alone) and _holds_much(chain):
+        gives = _gives(chain)
+        if (chain.schedule is not None or not stands_alone) and not chain.policy.affords(gives, 0):
             governor.end()  # as long as it is steps, it can give up some of them
             return
         least = _least(chain)
-        if governor.repeatable and not _nests(governor):
+        if governor.repeatable:
             least = max(least, _another_pass(governor, whole=chain))
-        if least > governor.policy.room:  # by its steps it may do with less
+        if least > governor.policy.room and gives > 0:  # by its steps it may do with less
             chain.recipes.whole = least
             governor.end()
             return
@@ -194,21 +195,13 @@ def end_stretch(governor: Any, *, last: bool = False) -> None:
     governor.hold()
 
 
-def _nests(governor: Any) -> bool:
-    """Whether a loop before shares its bytes with loops in its steps: its figure moves with the shares."""
-    records = governor.tape.records
-    nests = (record[2].chain.steps.nest for record in records if record is not None and FORMS[record[0]].steps)
-    return any(nest is not None and nest.loops for nest in nests)
-
-
-def _holds_much(chain: Any) -> bool:
-    """Whether what the steps could give up is more than a small part of the bytes: of what they hold, beyond what they
-    begin with."""
+def _gives(chain: Any) -> int:
+    """What the steps could give up of what they hold: that beyond what they begin with."""
     records, first = chain.tape.records, chain.cuts[0]
     before = {*chain.ledger.held, *(key for key, _, _ in record_items(records[:first]))}
     held = {key: nbytes for key, nbytes, _ in record_items(records[first:]) if key not in before}
     begins = sum(nbytes for key, nbytes in chain.snapshots.filled.items() if key not in before)
-    return not chain.policy.affords(sum(held.values()) - begins, 0)
+    return sum(held.values()) - int(begins)
 
 
 def end_rest(governor: Any) -> None:

@@ -48,7 +48,6 @@ def _measure_one(governor: Any, chain: Any, waiting: set[int]) -> None:
         first = 0 if start is None else sum(nbytes for _, nbytes, _ in value_items(start.values.values(), "snapshot"))
         lender.sizes = {**lender.sizes, "state_bytes": min(lender.sizes["state_bytes"], sweep.state + first)}
         least = recipes.most + _beside(governor, chain, lender)
-        lender.spare = 0 if chain.repeatable else max(0, lender.sizes["state_bytes"] - first)
         if recipes.whole is not None and governor.policy.room < recipes.whole:  # of this it would be held whole
             least = min(least, recipes.whole)
         lender.takes_all(least)
