@@ -294,7 +294,7 @@ def test_what_is_streamed_is_not_stored(all_loaded):
     calls = []
     with_calls = peak(on_adjoint={"u": lambda k, _: calls.append(k)})
     assert len(calls) == n
-    assert with_calls - peak() < 2 * 8 * shape[0]
+    assert with_calls - peak() < 4 * 8 * shape[0]  # where nobody hears, one function records and reverses a step
 
 
 def test_the_ledger_and_the_steps_run_are_those_of_an_unheard_pass():
@@ -502,6 +502,7 @@ def test_steps_with_a_label_each_share_what_executes_them_again():
 
 
 def test_why_steps_with_a_mark_are_recorded_is_told():
-    body = lambda _, u: pb.name(np.sin(u), "s") * u  # noqa: E731 - whose stages are asked for
-    pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, body, x, staging="numpy")))(X)
-    assert "name marks a value as 's'" in str(pb.explain_stage(body))
+    body = lambda _, u: pb.name(np.sin(u)[1:], "s") * u[1:]  # noqa: E731 - whose stages are asked for
+    whole = lambda k, u: u + np.sum(body(k, u))  # noqa: E731 - likewise
+    pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, whole, x, staging="numpy")))(X)
+    assert "name marks a view, or what depends on no input, as 's'" in str(pb.explain_stage(whole))

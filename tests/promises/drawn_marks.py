@@ -207,6 +207,8 @@ STEADY = (
     "z = u * 1.0; row = z[::2]; z[0] = t; v = v * 0.9 + np.sum(row) * 0.01",
     "f = lambda: u * 0.5; u = u * 0.8 + 0.1 * f()", "u = 1.0 * h_in_place(u * 0.9, 0.3)",
     "u = u / (1.0 + np.sum(u * u))", "s = 0.1 * k", "e = x * w; u = u * 0.9 + 0.05 * e",
+    "u = pb.name(u, 'u') * 0.9", "z = pb.name(np.sin(u), 'z'); u = u * 0.5 + z * 0.4", "u = pb.name(u * 0.9, 'u')",
+    "pb.name(v, 'v', step=k); v = np.cos(v)", "un = pb.name(u, 'un'); u = v * 0.9 + 0.1 * un",
 )  # fmt: skip
 ADOPTED = (
     "z = np.zeros(5); z[1:] = u[1:]; u = z * 0.9 + 0.1", "z = np.empty(5); z[:] = v; v = z * 0.9",
@@ -227,6 +229,7 @@ SELDOM = (
     "c = list(u)",
     "like += u", "like[2] = t", "np.add(u, v, out=u)", "u[u > 0.8] = 0.2", "u = h_kept(u, t)",
     "kept[0] = h_in_place(kept[0], t)", "u = np.append(u, u[:1])[:5]",
+    "pb.name(u[1:], 'part')", "w = pb.name(w, 'w')", "kept.append(pb.name(u, 'u'))", "t = pb.name(t, f't{{k}}')",
 )  # fmt: skip
 CONDITIONS = (
     "k == 7", "k in (6, 9)", "k > 8", "k < 5", "k % 5 == 4", "9 < k < 12", "t > 0.6", "u[0] > 0.6", "k == 1",

@@ -57,6 +57,19 @@ def bits(parts):
     return parts and [np.asarray(part).tobytes() for part in parts]
 
 
+def heard(function, text, kept, **options):
+    """What is told of the cotangents of marked values, or why nothing is."""
+    told, tags = [], {tag for tag in ("u", "z", "v", "un", "part", "w") if f", '{tag}'" in text}
+    hear = {tag: lambda step, ct, tag=tag: told.append((tag, step, np.asarray(ct).tobytes())) for tag in tags}
+    for each in kept:
+        each.clear()
+    try:
+        pb.grad(function, (0, 1), on_adjoint=hear, **options)(*map(np.copy, (X, W, P)))
+    except pb.StructureError as error:
+        return str(error)
+    return told
+
+
 def assert_slope(plain, kept, parts):
     """The gradient along a direction is what differences say, where two of them agree."""
 
@@ -77,7 +90,8 @@ def assert_slope(plain, kept, parts):
 
 def assert_right(path, seed, adopted):
     forget()
-    plain, traced, kept = program_of(program_text(seed, adopted), path, adopted)
+    text = program_text(seed, adopted)
+    plain, traced, kept = program_of(text, path, adopted)
     with pb.using(staging="off"):
         wanted = outcome(traced, kept, X, W, P)
     if wanted is None:
@@ -90,6 +104,11 @@ def assert_right(path, seed, adopted):
         for _ in range(2):
             with pb.using(staging="numpy"):
                 assert bits(outcome(traced, kept, X, W, P, policy=policy)) == bits(wanted), (seed, policy)
+        if "pb.name(" in text:
+            with pb.using(staging="off"):
+                told = heard(traced, text, kept)
+            with pb.using(staging="numpy"):
+                assert heard(traced, text, kept, policy=policy) == told, (seed, policy)
 
 
 @pytest.mark.share(2, of=lambda **_: "")

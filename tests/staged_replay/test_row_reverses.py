@@ -188,7 +188,7 @@ def test_a_pull_that_stays():
         assert [[g.tobytes() for g in pull(seed)] for seed in (1.0, -0.5, 1.0, -0.5)] == wanted * 2
 
 
-def test_second_order_and_marks_by_name_are_swept():
+def test_second_order_is_swept_and_marks_by_name_where_somebody_hears():
     def named(x, w):
         for k in pb.steps(12):
             x = pb.name(plain(k, x, w), "state")
@@ -196,8 +196,12 @@ def test_second_order_and_marks_by_name_are_swept():
 
     with pb.using(staging="numpy"):
         hessian = pb.hvp(lambda x: counted(12, plain)(x, W), (X,), (X,))
-        pb.grad(named)(X, W)
-    assert functions() == (0, [])
+        heard = []
+        streamed = pb.grad(named, on_adjoint={"state": lambda k, ct: heard.append((k, ct.tobytes()))})(X, W)
+        assert functions() == (0, [])
+        assert [k for k, _ in heard] == [*range(11, -1, -1)]
+        assert pb.grad(named)(X, W).tobytes() == streamed.tobytes()
+    assert functions() == (1, [])
     with pb.using(staging="off"):
         assert hessian.tobytes() == pb.hvp(lambda x: counted(12, plain)(x, W), (X,), (X,)).tobytes()
 

@@ -82,6 +82,8 @@ _BUILTINS: frozenset[Any] = frozenset((
     zip,
 ))
 _TRANSFORMS = frozenset("grad hvp jvp value_and_grad".split())
+_OF_STEPS = frozenset(("name",))
+"""Functions of this library that change nothing in a step but what is asked of it: the stage has them."""
 _NUMBERS = frozenset((int, float, complex, bool, str, type(None), type(...), np.bool))
 _KINDS_OF_NUMPY = frozenset((np.ufunc, type(np.dot), type(np.array), FunctionType))
 """Types of functions of NumPy: ``ones`` and ``full`` are plain functions of Python's."""
@@ -258,7 +260,7 @@ def _reached(found: Any, after: list[dis.Instruction], reads: Reads, behind: Beh
         reads.names.append((names, name, found))
     for name in path:
         _member(name, reads)
-    if _is_known(found) or (not reads.steps and _is_transform(found)):
+    if _is_known(found) or _is_public(found, _OF_STEPS if reads.steps else _TRANSFORMS):
         return n
     if type(found) in (FunctionType, MadeFunction):
         _function(found, reads, behind)
@@ -277,10 +279,10 @@ def _is_known(found: Any) -> bool:
     return _is_of_numpy(found) or any(found is one for one in (*_BUILTINS, *_TYPES))
 
 
-def _is_transform(found: Any) -> bool:
-    """Whether it is a public function that makes a derivative. The function that it is given is proved where the body
-    names it."""
-    if type(found) is not FunctionType or found.__name__ not in _TRANSFORMS:
+def _is_public(found: Any, names: frozenset[str]) -> bool:
+    """Whether it is a public function of this library that has one of these names. The function that one which makes a
+    derivative is given is proved where the body names it."""
+    if type(found) is not FunctionType or found.__name__ not in names:
         return False
     return getattr(import_module("pullback"), found.__name__) is found
 

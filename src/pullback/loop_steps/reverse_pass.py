@@ -95,7 +95,7 @@ class Pass:
 
     def seeds(self, work: StagedStep, step: int) -> Sequence[Any] | None:
         """What the reverse function of a stage takes, or None where the step has to be reversed in the ordinary way."""
-        if self.outer is not None:
+        if self.outer is not None or (self.told is not None and work.kind.stage.marked):
             return None
         after = self.after
         if after is not None and after.family is work.kind.family and after.goes_on:  # then they are its own

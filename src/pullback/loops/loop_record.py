@@ -345,11 +345,11 @@ class LoopRecord:
         enclosing, n_leaves = self.chain.steps.enclosing, len(self.entering)
         cts = [None] * n_leaves if cts is None else cts
         outer = innermost_of(enclosing.outer if enclosing is not None else None, cts)
-        x_cts: list[Any] = [None] * len(self.x_entering)
-        told = sweep.told if self.surroundings is None else self.surroundings.outside(sweep.told)
+        told = sweep.told if getattr(sweep.told, "on_adjoint", True) else None  # of steps nothing is stored
+        told = self.surroundings.outside(told) if self.surroundings is not None else told
         carry, rows = cts[:n_leaves], cts[n_leaves:]
         cts.clear()  # of the sweep that came here: what the steps are done with goes
-        return Pass(sweep, outer, self.n or 0, carry, rows, x_cts, told)
+        return Pass(sweep, outer, self.n or 0, carry, rows, [None] * len(self.x_entering), told)
 
     def _sent(self, ended: Pass) -> list[tuple[int, Any]]:
         """The cotangents that a pass has brought to what entered the loop."""

@@ -1,6 +1,5 @@
 """``name``: marks an intermediate value, so that a reverse pass can hand out its cotangent, its adjoint field."""
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -11,7 +10,17 @@ from attrs import define, field
 from pullback.memory.in_force import innermost
 from pullback.recording.crossing import present
 from pullback.recording.handles import SHARED, Handle, activate, freeze, kind_of, make, resolve, tape_of
-from pullback.recording.tape import DEFERRED, FORWARD, PAUSED, RECORDING, REPLAYABLE, Tape
+from pullback.recording.tape import (
+    CAPTURED,
+    DEFERRED,
+    FORWARD,
+    PAUSED,
+    RECORDING,
+    REPLAYABLE,
+    Marks,
+    Tape,
+    marks_of,
+)
 from pullback.rules.cotangent_sums import send
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import Form, new_form
@@ -39,8 +48,8 @@ def name(u: Any, tag: str, *, step: Any = None) -> Any:
         passed over. The tag is a label, too, by which ``pullback.Keep(tag)`` keeps the value, and ``pullback.saved``
         shows it. Under a policy steps of ``pb.steps`` share what re-executes them where they do the same, labels
         or not: a label of each step's own (``f"step {k}"``) takes about 0.4 kB a step, one label for all takes none;
-        which step it was, ``step`` tells. Steps in which a value is marked are recorded, and not staged, which
-        :func:`explain_stage` says.
+        which step it was, ``step`` tells. Steps that mark values are staged as others are; where somebody hears of
+        their cotangents each is swept.
     step
         The number that ``fn`` is told. Default: in a loop function the number that its body gets (counted from 0 in
         ``scan`` and ``while_loop``; a tuple, the outermost loop first, in nested ones), and elsewhere, ``pb.steps``
@@ -65,15 +74,19 @@ def name(u: Any, tag: str, *, step: Any = None) -> Any:
     """
     if not isinstance(tag, str):
         raise StructureError(f"name(u, tag) takes a string as the tag, got {type(tag).__name__}")
-    return map_leaves(lambda leaf: _marked(leaf, tag, step), u)
+    return _marked(u, tag, step) if isinstance(u, Handle) else map_leaves(lambda leaf: _marked(leaf, tag, step), u)
 
 
 def _marked(leaf: Any, tag: str, step: Any) -> Any:
     if not carries_derivative(leaf):
         return leaf
-    if isinstance(leaf, Handle) and leaf._tape.mode == DEFERRED:
-        shadow: Any = leaf._tape.shadow
-        shadow.why = shadow.why or f"name marks a value as {tag!r}, whose cotangent is to be had"
+    shadow = _followed_by(leaf._tape) if isinstance(leaf, Handle) else None
+    if shadow is not None:
+        if shadow.mark(leaf, (tag, step), _record):
+            if not shadow.marks:
+                _told_outside(leaf._tape, tag)
+            return leaf
+        shadow.why = shadow.why or f"name marks a view, or what depends on no input, as {tag!r}"
     tape = tape_of((leaf,), "name") if isinstance(leaf, Handle) else innermost()
     if tape is None or tape.mode == PAUSED:
         return leaf
@@ -90,45 +103,39 @@ def _marked(leaf: Any, tag: str, step: Any) -> Any:
     if not isinstance(leaf, Handle):
         kind = kind_of(tape, leaf)
         leaf = make(tape.kinds.buffer if kind is tape.kinds.tracer else kind, leaf, None, tape, SHARED)
-    _record(leaf, tape, tag, step)
+    _record(leaf, (tag, step))
     return leaf
 
 
-def _record(handle: Any, tape: Tape, tag: str, step: Any) -> None:
+def _followed_by(tape: Any) -> Any:
+    """The shadow run that is asked of a mark on a handle of this trace; None where there is none."""
+    if tape.mode == CAPTURED and tape.inner.mode == DEFERRED and tape.inner.shadow.marks:
+        return tape.inner.shadow
+    return tape.shadow if tape.mode == DEFERRED else None
+
+
+def _record(handle: Any, told: tuple[str, Any]) -> None:
     """Append the record of a mark and re-point the handle to it, as a write would: its views derive themselves
     again."""
-    marks, ident = _marks_of(tape), len(tape.records)
+    tape, (tag, _) = handle._tape, told
+    ident = len(tape.records)
     ids = () if handle._id is None else (handle._id,)
     form = PASSED if ids else BEGUN
-    told = tag, step
     record = (form.opcode, *ids, told, ident, site_here())
-    marks.specs.setdefault(tag, []).append(spec_of(handle._value))
-    marks.places.setdefault(tag, array("q")).append(ident)
-    outer = tape.enclosing
-    while outer is not None:
-        _marks_of(outer).in_loops.add(tag)
-        outer = outer.enclosing
+    marks_of(tape).note(tag, spec_of(handle._value), ident)
+    _told_outside(tape, tag)
     if tape.mode == REPLAYABLE:
         tape.governor.before_record(record, (handle, told), (handle._value, told), {})
     tape.records.append(record)
     activate(handle, ident)
 
 
-@define(eq=False)
-class Marks:
-    """The values that a trace has marked: their specs and ids by tag, in forward order, and the tags that loop
-    functions mark in their steps. A record tells its id, not which it is among these: else no two steps were alike."""
-
-    specs: dict[str, list[ArraySpec]] = field(factory=dict)
-    places: dict[str, "array[int]"] = field(factory=dict)
-    in_loops: set[str] = field(factory=set)
-
-
-def _marks_of(tape: Tape) -> Marks:
-    if tape.marks is None:
-        tape.marks = Marks()
-    marks: Marks = tape.marks
-    return marks
+def _told_outside(tape: Tape, tag: str) -> None:
+    """The traces around know the tags of what is marked in the steps of their loops."""
+    outer = tape.enclosing
+    while outer is not None:
+        marks_of(outer).in_loops.add(tag)
+        outer = outer.enclosing
 
 
 def _pull_named(record: tuple[Any, ...], ct: Any, cts: Any, run: Any) -> None:
@@ -166,7 +173,8 @@ def _form(n_ids: int) -> Form:
     prim = Primitive(name="name", forward=lambda x, told: x, operands=("x", TOLD), view=True, guarded=False)
 
     def build(opcode: int) -> tuple[Form, Any]:
-        return Form(opcode, prim, tuple(range(n_ids)), 1, (), (TOLD,), exact=True, own=-2), _pull_named
+        ids = tuple(range(n_ids))
+        return Form(opcode, prim, ids, 1, (), (TOLD,), exact=True, own=-2, passes=True), _pull_named
 
     return new_form(build, together=_pull_named_of_several)
 

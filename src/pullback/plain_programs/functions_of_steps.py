@@ -52,7 +52,7 @@ def sweep_held(tape: Tape, start: int, stop: int, sweeps: Sequence[Sweep]) -> No
     """As :func:`pullback.memory.reverse_sweep.sweep`, through a trace that holds everything: many marked steps go back
     by generated functions where they do the same. Where there are several seeds, or somebody hears of cotangents, all
     are swept."""
-    one, heard = sweeps[0], tape.marks is not None or tape.telling is not None or TRAPPED.get()
+    one, heard = sweeps[0], tape.telling is not None or TRAPPED.get()
     alone = len(sweeps) == 1 and one.outer is None and one.told is None and not tape.collective
     if heard or not alone or not any(map(_may_repeat, tape.marked)):
         sweep(tape, start, stop, sweeps)

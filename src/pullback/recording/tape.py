@@ -5,16 +5,17 @@ in the list, so the list is the topological order. It holds integers and arrays 
 walk, and never a handle of its own tape (a cycle would keep every tape alive).
 """
 
+from array import array
 from collections.abc import Sequence
 from threading import get_ident
 from types import CodeType
 from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
 from pullback.recording.copies import faithful_copy, shared_copy
-from pullback.words.specs import shared_spec
+from pullback.words.specs import ArraySpec, shared_spec
 
 RECORDING: Final = 0
 """Save-all: a record holds the declared values."""
@@ -131,6 +132,9 @@ class Shadow(Protocol):
     def write(self, handle: Any, region: Any, value: Any, *, add: bool) -> None:
         """Part of a handle's array is written."""
 
+    def mark(self, handle: Any, told: Any, marks: Any) -> bool:
+        """A value is marked (``pullback.name``): whether it has been, in the shadow."""
+
     inlines: ClassVar[bool]
     """Whether what is carried out is recorded by the trace around itself (``calls.InlinedRun``): then that asks more,
     ``meet`` and ``value_kept``."""
@@ -163,6 +167,28 @@ class Shadow(Protocol):
     def surrender(self) -> Any:
         """Something comes that a shadow cannot follow: every handle becomes one of an ordinary trace, which goes on;
         its tape."""
+
+
+@define(eq=False)
+class Marks:
+    """The values that a trace has marked: their specs and ids by tag, in forward order, and the tags that loop
+    functions mark in their steps. A record tells its id, not which it is among these: else no two steps were alike."""
+
+    specs: dict[str, list[ArraySpec]] = field(factory=dict)
+    places: dict[str, "array[int]"] = field(factory=dict)
+    in_loops: set[str] = field(factory=set)
+
+    def note(self, tag: str, spec: ArraySpec, ident: int) -> None:
+        """A value is marked, by the record with this id."""
+        self.specs.setdefault(tag, []).append(spec)
+        self.places.setdefault(tag, array("q")).append(ident)
+
+
+def marks_of(tape: "Tape") -> Marks:
+    """What a trace has marked."""
+    if tape.marks is None:
+        tape.marks = Marks()
+    return tape.marks
 
 
 class Ident:
@@ -217,7 +243,7 @@ class Tape:
         self.collective, self.joins, self.agreement, self.objects = False, False, None, 0
         self.unrecorded = self.refused = ""
         self.lent = ()
-        self.marks: Any = None
+        self.marks: Marks | None = None
         """Which values have been marked by name (``naming.Marks``); None before the first."""
         self.marked: list[Any] = []  # where everything is held: the MarkedSteps of each marked loop
         self.constants: dict[Any, Any] = {}

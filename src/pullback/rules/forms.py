@@ -54,6 +54,9 @@ class Form:
     """How a replay computes the value, for forms that are no primitive call (writes, inputs, components)."""
     own: int = 0
     """The place, from its end, at which a record holds its own id; 0 where it does not."""
+    passes: bool = False
+    """Whether it is the mark of a value: it gives what it is given, and its pull tells of the cotangent, if anybody
+    hears, and passes it on."""
     unreached: Callable[[tuple[Any, ...]], Any] | None = field(default=None, repr=False)
     """What a record gets where nothing sends it a cotangent, or None where it is then passed over. None in the place of
     the function: every record of this form is passed over."""

@@ -206,10 +206,12 @@ def _is_ready(handle: Any, tape: Tape) -> bool:
 
 
 CREATE, WRITE, ADD, TAKE, CAPTURE, FROZEN, RESULT = "create", "write", "add", "take", "capture", "frozen", "result"
-READ = "read"
+READ, MARK = "read", "mark"
 """The operations that are no primitive: a new array like another, an assignment, an increment, a handle that becomes
-another, a value from around the step, one that depends on nothing, what the step returns, and a value that is asked
-for."""
+another, a value from around the step, one that depends on nothing, what the step returns, a value that is asked for,
+and one that is marked (``pullback.name``)."""
+REPOINTS = frozenset((WRITE, ADD, TAKE, MARK))
+"""Those that make their first operand stand for another value, and give no handle."""
 
 
 def agrees(op: Operation, what: Any, operands: tuple[Any, ...], params: Any) -> bool:

@@ -1,25 +1,28 @@
 """Values that a body asks for while its step is under way, as in a comparison: what comes before is computed then, and
-the rest of the step is compared as ever."""
+the rest of the step is compared as ever. And values that it marks."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from attrs import define, field
 
 from pullback.recording.copies import faithful
 from pullback.recording.handles import freeze
 from pullback.rules.declaration import Primitive
-from pullback.shadow.operations import CAPTURE, READ, Operation
+from pullback.shadow.operations import CAPTURE, MARK, READ, Operation
 from pullback.shadow.quick_operators import EAGER, UNBOUND, KnownStep
-from pullback.shadow.valueless import Following
+from pullback.shadow.valueless import Following, ValuelessTracer, ValuelessWeak
 from pullback.words.call_sites import called_at
 from pullback.words.ordered_calls import UNDER_WAY, fed
 from pullback.words.undocumented import quiet
 
 ERROR_STATE = "NumPy's error state, or Python's warning filters, are changed within the step"
+
+_MARKED: Final = (ValuelessTracer, ValuelessWeak)
+"""The handles whose values are marked in the run: a view, and what depends on no input, are marked in the trace."""
 
 
 class Parts(Protocol):
@@ -56,6 +59,16 @@ class Reading(Following):
     def value_kept(self, handle: Any) -> Any:
         """The value of a handle, for somebody who keeps it."""
         return self._read(handle, kept=True)
+
+    def mark(self: Any, handle: Any, told: Any, marks: Callable[..., Any]) -> bool:
+        """Whether a value is marked in the run, its handle then standing for another one. ``told`` is the tag with the
+        number; ``marks(handle, told)`` marks the value of an ordinary handle."""
+        if handle._tape is not self.tape or type(handle) not in _MARKED:
+            return False
+        if self.nests or (self.inlines and not self.marks):
+            return False
+        self._made_of(MARK, (handle, told), marks)
+        return True
 
     def next_part(self) -> Any:
         """What the next part of the list that is followed gives."""

@@ -30,6 +30,7 @@ from pullback.shadow.operations import (
     CAPTURE,
     CREATE,
     FROZEN,
+    REPOINTS,
     RESULT,
     TAKE,
     WRITE,
@@ -114,8 +115,7 @@ class ShadowRun(Reading):
         if pool is not None and not self.inputs and None not in results:
             self.inputs += leaves
             return pool.entering[: len(leaves)]
-        pairs = zip(leaves, results, strict=True)
-        return [leaf if result is None else self.enter(leaf, result) for leaf, result in pairs]
+        return [x if result is None else self.enter(x, result) for x, result in zip(leaves, results, strict=True)]
 
     def enter(self, value: Any, result: Result | None = None) -> Any:
         """The handle of a leaf that enters the step."""
@@ -325,7 +325,7 @@ class ShadowRun(Reading):
                 if not isinstance(given, Handle):
                     self.constants.append(self._taken(op.what, given))
         what, made = op.what, self.made[self.at]
-        if what is WRITE or what is ADD or what is TAKE:
+        if what in REPOINTS:
             self.repoint(operands[0], op.makes[0], op.results[0])
             return None
         self.at += 1
@@ -344,7 +344,7 @@ class ShadowRun(Reading):
     def _handed_out(self, op: Operation, operands: tuple[Any, ...], params: Any) -> Any:
         """The handles of what an operation gives; a write and a take-over re-point theirs."""
         what = op.what
-        if what is WRITE or what is ADD or what is TAKE:
+        if what in REPOINTS:
             root, result = operands[0], op.results[0]
             root._id, root._flag = op.makes[0], result
             root.__class__ = CLASSES[result.kind]

@@ -18,6 +18,7 @@ from pullback.shadow.operations import (
     CAPTURE,
     CREATE,
     FROZEN,
+    MARK,
     READ,
     RESULT,
     TAKE,
@@ -77,6 +78,9 @@ class Twins:
         if what is TAKE:
             if operands[0]._id != operands[1]._id and not takes_over(*operands):
                 operands[0][...] = operands[1]
+            return operands[0]
+        if what is MARK:
+            params(*operands)
             return operands[0]
         if what.collective:
             return recorded_on(tape, what, operands, params)

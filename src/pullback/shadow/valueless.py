@@ -12,7 +12,7 @@ from pullback.recording.copies import faithful_copy
 from pullback.recording.handles import Kinds
 from pullback.recording.tape import CLOSED, SMALL, Tape
 from pullback.rules.declaration import Primitive
-from pullback.shadow.operations import ADD, TAKE, WRITE, Number, Result, is_like, likeness
+from pullback.shadow.operations import REPOINTS, Number, Result, is_like, likeness
 from pullback.shadow.quick_operators import (
     EAGER,
     UNBOUND,
@@ -217,7 +217,7 @@ class Pool:
         """The pool serves again: it is worth the while to say which handles each operation is applied to."""
         by_number = {handle._id: handle for handle in self.entering}
         for at, (op, made) in enumerate(zip(self.known.operations, self.made, strict=True)):
-            if op.what is WRITE or op.what is ADD or op.what is TAKE:
+            if op.what in REPOINTS:
                 by_number[op.makes[0]] = by_number[op.operands[0]]
                 continue
             by_number.update(zip(op.makes, made if op.several else (made,), strict=False))
@@ -227,7 +227,7 @@ class Pool:
 
     def _make(self, by_number: dict[int, Any]) -> None:
         for op in self.known.operations:
-            if op.what is WRITE or op.what is ADD or op.what is TAKE:
+            if op.what in REPOINTS:
                 by_number[op.makes[0]] = by_number[op.operands[0]]
                 self.made.append(None)
                 continue

@@ -13,7 +13,7 @@ from attrs import define, field
 
 from pullback.memory.in_force import Tracing, planned
 from pullback.memory.ledger import nbytes_of, record_items
-from pullback.recording.tape import CLOSED, Tape
+from pullback.recording.tape import CLOSED, Tape, marks_of
 from pullback.recording.traps import TRAPPED
 from pullback.rules.forms import FORMS
 from pullback.scheduling.actions import Record
@@ -131,7 +131,7 @@ class FollowedMarks:
         tape = self.tape
         if tape.mode != self.mode or TRAPPED.get() or tape.trap is not None or tape.outer is not None:
             return False
-        if tape.collective or tape.marks is not None or tape.thread != get_ident() or planned() is not None:
+        if tape.collective or tape.thread != get_ident() or planned() is not None:
             return False
         if tape.ledger.heard or tape.ledger.books or not errors_are_ordinary():
             return False
@@ -241,6 +241,7 @@ class FollowedMarks:
             assert side is not None
             side.tell(chain, ids, run, stage.n_records)
         tape.records.extend(records)
+        self._mark(stage)
         if chain is None and stage.plain:
             way = stage, [ident - self.start for ident in ids], run.captured
             tape.marked[-1].wrote(self.start, len(tape.records), way)
@@ -257,6 +258,16 @@ class FollowedMarks:
             )
         ]
         self.lent = [*made, *[self.lent[k] for k in stage.stays]]
+
+    def _mark(self, stage: MarkedStage) -> None:
+        """The trace knows what the step has marked; what was lent stands for the marked value from then on."""
+        for op, place, k in stage.marked:
+            assert op.results[0].spec is not None  # of a value
+            ident = self.start + place
+            marks_of(self.tape).note(self.run.constants[k][0], op.results[0].spec, ident)
+            for each in self.lent:
+                if each.handle._id == op.makes[0]:
+                    each.ident = ident
 
     def _record(self) -> None:
         """The step has done what is not known: it has been recorded."""

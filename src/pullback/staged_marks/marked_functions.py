@@ -1,6 +1,6 @@
 """The functions of a marked step that is known: what it computes, and the records that the ordinary way would make."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,10 +8,10 @@ from attrs import frozen
 
 from pullback.recording.crossing import CAPTURE
 from pullback.recording.recorder import INPUT
-from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS
 from pullback.rules.generated_code import compile_function
-from pullback.shadow.operations import Result
+from pullback.shadow.operations import CAPTURE as CAPTURED
+from pullback.shadow.operations import MARK, Operation, Result
 from pullback.shadow.quick_operators import KnownStep
 from pullback.staging.forward_statements import NotStageableError, forward_statements
 from pullback.staging.generated import Generated
@@ -50,6 +50,9 @@ class MarkedStage:
     """The call site of each operation."""
     masks: bool
     """Whether something is masked in it."""
+    marked: tuple[tuple[Operation, int, int], ...]
+    """The operations that mark a value (``pullback.name``), each with the place of its record, counted from the first,
+    and that of its tag among the constants."""
     plain: bool
     """Whether the records of two such steps differ in nothing but ids and what they hold."""
 
@@ -98,11 +101,22 @@ def _made(step: RecordedStep, living: tuple[Any, Any, Any, Any], program: Progra
     make, n_records = _records(held, slots, step.tape.n_inputs)
     stage = MarkedStage(
         KnownStep(step.operations, constants), advance, record, make, n_records, *living, tuple(sites), step.masks,
+        tuple(_marked(step)),
         not any(_holds_symbol(x) for one in held for x in one[1 + FORMS[one[0]].n_ids + len(FORMS[one[0]].saved) :]),
     )  # fmt: skip
     _require_same(stage, step, values)
     program.samples.clear()
     return stage
+
+
+def _marked(step: RecordedStep) -> Iterator[tuple[Operation, int, int]]:
+    """See :attr:`MarkedStage.marked`."""
+    place = n_constants = 0
+    for op, (start, stop) in zip(step.operations, step.ranges, strict=True):
+        if op.what is MARK:
+            yield op, place, n_constants
+        if op.what is not CAPTURED:
+            place, n_constants = place + stop - start, n_constants + sum(type(o) is not int for o in op.operands)
 
 
 def _holds_symbol(x: Any) -> bool:
@@ -169,8 +183,8 @@ def _records(held: Sequence[Any], slots: Sequence[int], n_inputs: int) -> tuple[
         own, first = f"start + {len(lines)}", 1 + FORMS[record[0]].n_ids
         idents.append(own)
         parts = [str(record[0]), *(idents[k] for k in record[1:first]), *map(named, record[first:])]
-        if record[0] in WRITE_OPCODES:
-            parts[-2] = own
+        if FORMS[record[0]].own:
+            parts[FORMS[record[0]].own] = own
         lines.append(f"        ({', '.join(parts)}),\n")
     text = "def records(start, ids, captured, slots):\n"
     for name, n, given in (("i", n_inputs, "ids"), ("c", n_captured, "captured"), ("s", len(slots), "slots")):

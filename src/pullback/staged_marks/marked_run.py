@@ -5,7 +5,6 @@ they belong to the run, and the run has their values, until a step does what is 
 keep. Then they become handles of the trace again, with all that the step has made.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from sys import getrefcount
 from typing import Any, ClassVar
@@ -29,7 +28,7 @@ from pullback.recording.handles import FROZEN as KEPT
 from pullback.recording.regions import Region
 from pullback.recording.tape import CAPTURED, NOTHING_KEPT, Tape
 from pullback.recording.writes import write_region
-from pullback.shadow.operations import ADD, FROZEN, TAKE, WRITE, Constant, Operation, Result, result_of
+from pullback.shadow.operations import FROZEN, MARK, REPOINTS, Constant, Operation, Result, result_of
 from pullback.shadow.quick_operators import UNBOUND, KnownStep
 from pullback.shadow.valueless import KIND_OF, VALUELESS, Pool, ValuelessView, handle_of
 from pullback.staged_functions.inlined_run import InlinedRun, InlinedTwins, entered_as
@@ -79,6 +78,8 @@ class MarkedPool:
     """The handles that nobody may have when the step is over."""
     held: list[int] = field(init=False)
     """How many have each of these."""
+    numbers: dict[int, int] = field(init=False)
+    """The place of each among these, by its place in memory."""
     n_inputs: int = field(init=False)
     views: list[Any] = field(init=False)
     """Views of what enters."""
@@ -87,7 +88,7 @@ class MarkedPool:
         pool, made_at = self.pool, dict[int, int]()
         self.n_inputs = len(pool.entering)
         for at, op in enumerate(pool.known.operations):
-            if op.what is WRITE or op.what is ADD or op.what is TAKE:
+            if op.what in REPOINTS:
                 if op.operands[0] in made_at:
                     made_at[op.makes[0]] = made_at[op.operands[0]]
             elif op.makes:
@@ -106,6 +107,7 @@ class MarkedPool:
         pool.handles, pool.entering = [], []
         del made  # those who have a handle are counted
         self.held = holders(self.watched)
+        self.numbers = {id(handle): k for k, handle in enumerate(self.watched)}
 
     def enters(self, lent: Sequence[LentHandle]) -> None:
         """A step begins with what is lent."""
@@ -121,12 +123,11 @@ class MarkedPool:
             view._parent = None
         del view  # it would be one more who has it
         found = holders(self.watched)
-        if not written:
-            return found == self.held
-        listed = Counter(map(id, written))
-        return found == [
-            n + listed.pop(id(h), 0) for n, h in zip(self.held, [*self.watched, *self.watched], strict=True)
-        ]
+        for handle in written:
+            k = self.numbers.get(id(handle))
+            if k is not None:
+                found[k] -= 1
+        return found == self.held
 
     def handed_over(self, tape: Tape, written: list[Any]) -> list[Any]:
         """The handles that live on, which are the user's; others take their places. What was ``written`` to stands for
@@ -263,6 +264,20 @@ class MarkedRun(InlinedRun):
         stands = self._made_of(FROZEN, (lasting(operand, root_of(operand)),), None)
         self.frozen.append(stands)
         return stands
+
+    def mark(self, handle: Any, told: Any, marks: Callable[..., Any]) -> bool:
+        """As any run; of what has begun the loop in the first of its steps, too, in which nothing is lent yet."""
+        if handle._tape is self.tape:
+            return super().mark(handle, told, marks)
+        kinds = handle._tape.kinds
+        if self.lent or self.following is not None or type(handle) not in (kinds.tracer, kinds.weak):
+            return False
+        if handle._id is None or handle._tape is not self.eager.opened():
+            return False
+        stands = self.capture(handle)
+        self._made_of(MARK, (stands, told), marks)
+        self.stands[handle._id] = stands
+        return True
 
     def _taken_in(self, value: Any) -> Any:
         around = self.eager.opened()  # its twin is a handle of the trace, as every twin here

@@ -84,6 +84,8 @@ def _executed(program: Program, recipe: Recipe, given: tuple[Any, ...]) -> tuple
         return _created(program, recipe, given), {}
     if opcode == COMPONENT.opcode:
         return given[0][recipe.params["place"]], {}
+    if form.passes and form.active:
+        return given[0], {}
     prim = form.primitive
     if form is not READ and (prim.guarded or prim.opaque or prim.ordered or not prim.rules or not may_wait(prim)):
         raise NotStageableError(f"{form.name} may fail, has an effect, is not the library's own, or a mark")

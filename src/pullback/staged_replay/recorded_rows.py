@@ -16,7 +16,6 @@ from attrs import define, field, frozen
 
 from pullback.recording.regions import Region
 from pullback.recording.tape import Tape
-from pullback.recording.writes import WRITE_OPCODES
 from pullback.replay.step_recipes import AROUND, FAR
 from pullback.rules.forms import FORMS
 from pullback.words.sameness import WHOLE, same_content
@@ -156,10 +155,12 @@ class _Columns:
         first = 1 + len(form.active)
         told: list[Any] = [opcode, *(self._ident(ids) for ids in parts[1:first])]
         for k, part in enumerate(parts[first:-1], first):
-            if first <= k < first + len(form.saved):
+            if form.passes and k == first:
+                told.append("")  # a tag, of which nobody hears where steps go by a row
+            elif first <= k < first + len(form.saved):
                 told.append(self._held(part[-self.n :], place, k))
-            elif k == len(parts) - 2 and opcode in WRITE_OPCODES:
-                told.append(place)  # the own id of a write
+            elif form.own and k == len(parts) + form.own:
+                told.append(place)  # the own id
             else:
                 told.append(last[k])
                 self._same(part, last[k])

@@ -325,7 +325,8 @@ class RowReverse:
             form = FORMS[record[0]]
             prim, last = form.primitive, 1 + len(form.active)
             if not form.rules:
-                if not (record[0] in WRITE_OPCODES or form in (READ, CREATE, COMPONENT)):
+                marks = form.passes and form.active
+                if not (marks or record[0] in WRITE_OPCODES or form in (READ, CREATE, COMPONENT)):
                     raise NotStageableError(f"a step in which {form.name} is recorded")
             elif prim.opaque or prim.guarded or prim.ordered:
                 raise NotStageableError(f"{form.name} has an effect, or is a primitive from outside")

@@ -10,7 +10,7 @@ from pullback.backends.plans import Ref
 from pullback.recording.regions import Region
 from pullback.recording.results import split_residuals
 from pullback.rules.declaration import Primitive
-from pullback.shadow.operations import ADD, CAPTURE, CREATE, FROZEN, READ, RESULT, TAKE, WRITE, Operation
+from pullback.shadow.operations import ADD, CAPTURE, CREATE, FROZEN, MARK, READ, RESULT, TAKE, WRITE, Operation
 from pullback.statements.symbols import Program, Statement, Symbol
 from pullback.statements.writes import ADD_TO, PUT, TAKE_FROM
 
@@ -80,7 +80,7 @@ def _statements_of(program: Program, op: Operation, operands: tuple[Symbol, ...]
     what = op.what
     if what is RESULT or what is READ:
         return None, {}
-    if what is FROZEN:
+    if what is FROZEN or what is MARK:
         return operands[0], {}
     if what is TAKE:
         return operands[1], {}

@@ -67,6 +67,8 @@ def held_by_symbols(record: Any, operands: tuple[Any, ...], out: Any, residuals:
     """A record with symbols in the place of the values that it holds, from those of its call; raises
     :class:`NotStageableError`."""
     form: Form = FORMS[record[0]]
+    if form.passes and form.active:
+        return form.with_saved(record, operands[1:])
     if not form.rules:
         if form.wide or not (record[0] in WRITE_OPCODES or form in (READ, INPUT, CAPTURE, COMPONENT, CREATE, CONSTANT)):
             raise NotStageableError(f"a step in which {form.name} is recorded")
@@ -156,6 +158,8 @@ def _pull_of(opcode: int, masks: bool) -> Callable[..., None]:
     }.get(opcode)  # fmt: skip
     if special is not None:
         return special
+    if form.passes:
+        return _pass_on
     cleans = masks and form.primitive.elementwise and bool(form.rules) and not form.primitive.outputs
     return make_pull(form, _cleaned if cleans else None, partial(_whole, form.primitive.elementwise))
 
@@ -192,6 +196,11 @@ def _nothing(record: Any, ct: Any, cts: Any, sweep: Any) -> None:
 
 def _pull_capture(record: Any, ct: Any, cts: Any, sweep: Any) -> None:
     sweep.gather(record[1], ct)
+
+
+def _pass_on(record: Any, ct: Any, cts: Any, sweep: Any) -> None:
+    """Of a mark: these functions are for where nobody hears."""
+    send(cts, record[1], ct, sweep)
 
 
 def _pull_component(record: Any, ct: Any, cts: Any, sweep: Any) -> None:

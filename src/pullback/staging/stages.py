@@ -80,6 +80,8 @@ class Stage:
     """``both`` without the state after the step, where nobody asks for it, nor for what NumPy warns of."""
     booked: tuple[tuple[int, str], ...] = field(init=False)
     """The places of the slots that records hold, with the reasons."""
+    marked: bool = field(init=False)
+    """Whether values are marked in it (``pullback.name``)."""
     collective: bool = field(init=False)
     """Whether calls of others take part in it."""
     held: tuple[bool, ...] = field(default=(), init=False)
@@ -108,6 +110,7 @@ class Stage:
 
     def __attrs_post_init__(self) -> None:
         self.booked = booked_slots(self.records, self.slots)
+        self.marked = any(FORMS[record[0]].passes for record in self.records)
         self.collective = any(map(is_taken_part_in, self.records[self.n_inputs :]))
 
     @property

@@ -7,11 +7,12 @@ from contextlib import nullcontext
 from threading import RLock
 from typing import Any
 
-from pullback.marks.named_values import Adjoints, Marks, adjoints, require_marked
+from pullback.marks.named_values import Adjoints, adjoints, require_marked
 from pullback.memory.in_force import staging_in_force, watchers
 from pullback.memory.ledger import Ledger, Report, mib
 from pullback.memory.reverse_sweep import Releasing, Sweep, given_out, release_records, seeded, sweep
 from pullback.recording.handles import Handle
+from pullback.recording.tape import marks_of
 from pullback.rules.forms import FORMS
 from pullback.tracing.running import Traced
 from pullback.transforms.seed_checks import checked_seed, conjugate
@@ -204,8 +205,8 @@ class Pull:
         """Send the cotangents of marked values to the functions in ``on_adjoint`` from now on; with ``keeps`` the
         others are stored."""
         tape = self._open().tape
-        marked = tape.marks is not None or on_adjoint
-        self._adjoints = adjoints(tape, on_adjoint, keeps=keeps, given=self._given, several=several) if marked else None
+        hears = on_adjoint or (keeps and tape.marks is not None)
+        self._adjoints = adjoints(tape, on_adjoint, keeps=keeps, given=self._given, several=several) if hears else None
 
     def adjoint(self, tag: str) -> Any:
         """The cotangent, in the last call of this pull, of the value marked ``pullback.name(u, tag)``; of several, a
@@ -216,8 +217,7 @@ class Pull:
         steps of a loop function, whose cotangents only ``pull(ct, on_adjoint={tag: fn})`` hands out.
         """
         if self._adjoints is None:
-            tape = self._open().tape
-            require_marked((tag,), tape.marks or Marks())
+            require_marked((tag,), marks_of(self._open().tape))
             raise StructureError(
                 f"adjoint({tag!r}) has the cotangents of the last reverse pass, and there was none; call pull(ct) first"
             )

@@ -208,7 +208,7 @@ def _gradient_of(
             except BaseException:
                 Pull(traced, ledger).close()
                 raise
-            if holomorphic or ledger.heard or ledger.counted or on_adjoint or traced.tape.marks is not None:
+            if holomorphic or ledger.heard or ledger.counted or on_adjoint:
                 cts = _pulled_once(Pull(traced, ledger), f, out, seed, asked)
             else:
                 cts = _swept_once(traced, out, seed)
