@@ -6,7 +6,7 @@ import pytest
 
 import pullback as pb
 from pullback.adopted_loops import loop_runs
-from pullback.adopting import asking
+from pullback.adopting import python_builtins
 
 FILES = count()
 
@@ -21,7 +21,7 @@ def ran(monkeypatch):
         seen.append((code.node.lineno, out is not None))
         return out
 
-    monkeypatch.setattr(asking, "run_loop", run)
+    monkeypatch.setattr(python_builtins, "run_loop", run)
     return seen
 
 

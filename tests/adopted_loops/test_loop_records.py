@@ -12,7 +12,7 @@ from tests.adopted_loops.drawn_loops import STEPS, Drawn, in_steps, whole_arrays
 
 import pullback as pb
 from pullback.adopted_loops import loop_runs
-from pullback.adopting import asking
+from pullback.adopting import python_builtins
 from pullback.schedules import Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 
 pytestmark = [
@@ -383,7 +383,7 @@ def test_a_body_does_in_each_run_what_it_has_done(adopted, monkeypatch):
     """A loop that had to run as it stands several times is asked all the same: a step that runs again would differ."""
     f = adopted(SWEEPS).body
     expected = pb.grad(f, policy=pb.Recompute(3))(X, 0.3, 7)
-    monkeypatch.setattr(type(asking.LOOPS[-1]), "rests", lambda _: True)
+    monkeypatch.setattr(type(python_builtins.LOOPS[-1]), "rests", lambda _: True)
     assert bits(expected) == bits(pb.grad(f, policy=pb.Recompute(3))(X, 0.3, 7))
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.bodies.deterministic_functions import NotTheSameError, Reads
 from pullback.bodies.proofs import Proof
-from pullback.bodies.same_again import NotTheSameError, Reads
 from pullback.bodies.told_operands import ITSELF, FollowedBody
 from pullback.loop_steps import proved_steps
 

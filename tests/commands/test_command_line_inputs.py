@@ -7,7 +7,7 @@ import pytest
 from tests.commands.running import run
 
 import pullback
-from pullback.commands import function_commands, shown
+from pullback.commands import function_commands, options_and_output
 from pullback.commands.command_line_inputs import bind, load_arrays, load_function, load_value, parse_policy, places
 from pullback.words.errors import InputFileError
 
@@ -107,11 +107,11 @@ BAD_POLICIES = {
 @pytest.mark.parametrize("text", BAD_POLICIES)
 def test_bad_policy(text):
     with pytest.raises(InputFileError, match=BAD_POLICIES[text]):
-        parse_policy(text, shown.known_policies())
+        parse_policy(text, options_and_output.known_policies())
 
 
 def test_good_policies():
-    known = shown.known_policies()
+    known = options_and_output.known_policies()
     assert parse_policy(" Binomial(20) ", known) == pullback.Binomial(20)
     assert parse_policy("Binomial(snapshots=2, online='wmi')", known) == pullback.Binomial(2, online="wmi")
     assert parse_policy("SaveAll", known) == pullback.SaveAll()

@@ -10,7 +10,7 @@ from tests.commands.running import FUNCTION, run
 
 import pullback
 from pullback.commands import error_pages as explaining
-from pullback.commands import shown
+from pullback.commands import options_and_output
 from pullback.commands.error_pages import codes
 
 
@@ -55,7 +55,7 @@ def test_an_installation_has_the_pages_beside_the_package(tmp_path, monkeypatch)
 def test_every_public_policy_can_be_written():
     public = (getattr(pullback, name) for name in pullback.__all__)
     kinds = {p for p in public if isinstance(p, type) and issubclass(p, pullback.MemoryPolicy)}
-    assert set(shown.known_policies().values()) == kinds - {pullback.MemoryPolicy}
+    assert set(options_and_output.known_policies().values()) == kinds - {pullback.MemoryPolicy}
 
 
 def test_primitives_tell_what_each_rule_saves():

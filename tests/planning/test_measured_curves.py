@@ -7,7 +7,7 @@ import pytest
 
 import pullback as pb
 from pullback.commands.command_line_inputs import parse_policy
-from pullback.commands.shown import known_policies
+from pullback.commands.options_and_output import known_policies
 from pullback.planning import breakpoints as of_budgets
 from pullback.planning import measured_curves as of_curves
 from pullback.planning.breakpoints import breakpoints

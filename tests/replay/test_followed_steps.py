@@ -7,7 +7,7 @@ import pytest
 import pullback as pb
 from pullback.replay.followed_steps import FollowedRecipes
 from pullback.replay.step_recipes import StepRecipes
-from pullback.staged_marks import wanted
+from pullback.staged_marks import which_are_followed
 
 N = 40
 X = np.linspace(0.3, 1.1, 6)
@@ -124,7 +124,7 @@ def test_steps_are_followed(monkeypatch):
         return met[-1]
 
     monkeypatch.setattr(FollowedRecipes, "meets", noted)
-    monkeypatch.setattr(wanted, "ENOUGH", 10**9)  # recorded steps
+    monkeypatch.setattr(which_are_followed, "ENOUGH", 10**9)  # recorded steps
     pb.grad(steady, policy=pb.Binomial(3))(X)
     assert sum(met) >= (N - 3) * 4
     assert all(met[-(N - 3) * 4 :])

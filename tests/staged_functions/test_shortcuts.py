@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.bodies.same_again import NotTheSameError, reads_of
+from pullback.bodies.deterministic_functions import NotTheSameError, reads_of
 from pullback.staged_functions import shortcut_callers, shortcuts
 from pullback.staged_functions.known_functions import gradient_of, staged_of
 from pullback.staged_functions.shortcut_making import behind

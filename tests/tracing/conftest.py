@@ -3,7 +3,7 @@
 import pytest
 from tests.tracing.dying_operands import LARGE, Watched
 
-from pullback.tracing import taking_over
+from pullback.tracing import results_into_operands
 from pullback.words import specs
 
 
@@ -22,14 +22,14 @@ def sooner(monkeypatch):
 def computed(monkeypatch):
     """The names of the ufuncs that were computed into their operand."""
     seen = []
-    named = taking_over._named
+    named = results_into_operands._named
 
     def watched(path, names):
         found = named(path, names)
         seen.append(path)
         return found
 
-    monkeypatch.setattr(taking_over, "_named", watched)
+    monkeypatch.setattr(results_into_operands, "_named", watched)
     return seen
 
 
@@ -37,5 +37,5 @@ def computed(monkeypatch):
 def taken(monkeypatch):
     """The operators that were computed into an operand, in the order of the program."""
     seen = []
-    monkeypatch.setattr(taking_over, "_UFUNCS", Watched(taking_over._UFUNCS, seen))
+    monkeypatch.setattr(results_into_operands, "_UFUNCS", Watched(results_into_operands._UFUNCS, seen))
     return seen

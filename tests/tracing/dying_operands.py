@@ -6,7 +6,7 @@ import operator
 import numpy as np
 
 import pullback as pb
-from pullback.tracing import taking_over
+from pullback.tracing import results_into_operands
 
 LARGE = 1 << 10
 """Bytes from which on arrays are large here."""
@@ -30,7 +30,7 @@ class Watched(dict):
 def in_new_arrays(monkeypatch, run):
     """What ``run`` gives where nothing is taken over."""
     with monkeypatch.context() as patch:
-        patch.setattr(taking_over, "_dies", lambda *_: False)
+        patch.setattr(results_into_operands, "_dies", lambda *_: False)
         return run()
 
 
@@ -241,7 +241,7 @@ def by_a_second_use(x):
 
 
 def by_a_name_of_its_own(x):
-    np = taking_over  # noqa: F841 - the name is another thing here
+    np = results_into_operands  # noqa: F841 - the name is another thing here
     return EXP(x * 0.5) + EXP(x) * x
 
 

@@ -11,7 +11,7 @@ from pullback.recording.recorder import call as record
 from pullback.recording.regions import Region
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
-from pullback.tracing import parts_at_once, tracer
+from pullback.tracing import fast_indexing, tracer
 from pullback.tracing.dispatch import function
 from pullback.tracing.in_place import in_place
 from pullback.words.call_sites import site_text
@@ -85,9 +85,9 @@ class Never(dict):
 
 
 GENERALLY = (
-    (parts_at_once, "read", "lambda handle, key: record(getitem, (handle,), {'key': key})"),
-    (parts_at_once, "gathered", "lambda handle, key: record(getitem, (handle,), {'key': handle._tape.keep(key)})"),
-    (parts_at_once, "_met", "lambda *_: False"),
+    (fast_indexing, "read", "lambda handle, key: record(getitem, (handle,), {'key': key})"),
+    (fast_indexing, "gathered", "lambda handle, key: record(getitem, (handle,), {'key': handle._tape.keep(key)})"),
+    (fast_indexing, "_met", "lambda *_: False"),
     (tracer, "assigned", "lambda *_: False"),
     (tracer.Tracer, "__iadd__", "lambda x, y: in_place('add', resolve(x), y)"),
     (tracer.Tracer, "__isub__", "lambda x, y: in_place('subtract', resolve(x), y)"),

@@ -469,7 +469,7 @@ def test_where_the_legacy_state_is_not_found_it_is_saved_at_each_step(monkeypatc
     before = np.random.get_state()  # noqa: NPY002 - as above
     try:
         wanted = drawn(None)
-        monkeypatch.setattr("pullback.bodies.surroundings.legacy_bytes", lambda: 0)
+        monkeypatch.setattr("pullback.bodies.randomness.legacy_bytes", lambda: 0)
         np.testing.assert_array_equal(drawn(pb.Binomial(2)), wanted)
     finally:
         np.random.set_state(before)  # noqa: NPY002 - as above

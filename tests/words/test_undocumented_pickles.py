@@ -1,4 +1,4 @@
-"""Who asks for a pickle: see ``tests/words/test_sniffs.py``."""
+"""Who asks for a pickle: see ``tests/words/test_undocumented.py``."""
 
 import copy
 import pickle

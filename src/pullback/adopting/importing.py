@@ -19,9 +19,17 @@ from typing import Any, Final
 
 from pullback.adopted_kinds.dispatching import matching
 from pullback.adopted_loops.loop_code import LOCALS, LOOP
-from pullback.adopting.asking import called, classes, formatted, fresh_attribute, reads_source, whole_loop, with_lists
+from pullback.adopting.arrays_as_handles import arguments, behind, fresh, leaving, of_module
 from pullback.adopting.namespaces import Namespace, answered, handed_on
-from pullback.adopting.owning import arguments, behind, fresh, leaving, of_module
+from pullback.adopting.python_builtins import (
+    called,
+    classes,
+    formatted,
+    fresh_attribute,
+    reads_source,
+    whole_loop,
+    with_lists,
+)
 from pullback.adopting.rewriting import (
     ARGUMENTS,
     CALLED,

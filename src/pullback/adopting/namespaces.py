@@ -18,8 +18,8 @@ import numpy as np
 from pullback.adopted_kinds import dispatching, iterators, matrices, memoised
 from pullback.adopted_kinds.number_functions import double, further_names
 from pullback.adopting import numpy_calls
+from pullback.adopting.arrays_as_handles import alone, note_call, note_joined, owned
 from pullback.adopting.compiling import numba_class_names, numba_names
-from pullback.adopting.owning import alone, note_call, note_joined, owned
 from pullback.adopting.random_numbers import random_namespace_names
 from pullback.adopting.structured import Fields
 from pullback.memory.in_force import LIVE, innermost

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field, frozen
 
+from pullback.adopting.arrays_as_handles import NOTEBOOK
 from pullback.adopting.importing import load_file
 from pullback.adopting.namespaces import Namespace
-from pullback.adopting.owning import NOTEBOOK
 from pullback.recording.handles import BORROWED, Handle, is_array, plain_value, root_of
 from pullback.tracing.running import Purpose, run_traced
 from pullback.words.errors import InputFileError

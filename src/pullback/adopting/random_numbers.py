@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pullback.adopting.owning import owned
+from pullback.adopting.arrays_as_handles import owned
 from pullback.memory.in_force import LIVE
 from pullback.recording.handles import Handle
 

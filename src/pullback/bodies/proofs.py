@@ -1,10 +1,10 @@
 """Steps of a body that is proved to do the same whatever their number: once two of them have been checked, the
 generated functions go on by themselves, and the body rests.
 
-The proof is that of ``same_again``: all that the body reads besides its state stays as it is, so the operations and the
-plain operands of the next step are those of the last one. Two steps are run with their body before: the second must
-have met the operands of the first, and left what is read as it was. Then what is read is compared again every
-``CHECKED`` steps, since other threads may change it; where it differs, the steps after it run their body again.
+The proof is that of ``deterministic_functions``: all that the body reads besides its state stays as it is, so the
+operations and the plain operands of the next step are those of the last one. Two steps are run with their body before:
+the second must have met the operands of the first, and left what is read as it was. Then what is read is compared again
+every ``CHECKED`` steps, since other threads may change it; where it differs, the steps after it run their body again.
 """
 
 import sys
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.bodies.same_again import NotTheSameError, Reads, reads_of, uses_argument
+from pullback.bodies.deterministic_functions import NotTheSameError, Reads, reads_of, uses_argument
 from pullback.bodies.told_operands import ITSELF, FollowedBody, Told
 from pullback.bodies.told_parts import tags_of
 from pullback.recording.copies import faithful_copy

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, field
 
-from pullback.bodies.same_again import NotTheSameError, instructions_of
+from pullback.bodies.deterministic_functions import NotTheSameError, instructions_of
 from pullback.bodies.told_parts import Parts, part, parts_of, told_ends
 from pullback.recording.handles import Handle
 

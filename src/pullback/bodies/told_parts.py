@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from pullback.bodies.same_again import NotTheSameError
+from pullback.bodies.deterministic_functions import NotTheSameError
 from pullback.recording.handles import Handle
 
 

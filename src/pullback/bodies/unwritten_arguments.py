@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.bodies.same_again import Behind, NotTheSameError, Reads, reads_of
+from pullback.bodies.deterministic_functions import Behind, NotTheSameError, Reads, reads_of
 from pullback.words.structures import LEAVES
 
 BEFORE = 2
@@ -21,8 +21,8 @@ MOST_MADE = 8
 class UnwrittenArguments:
     """What is known of one function.
 
-    A function that is proved to do the same again (``bodies.same_again``) writes at most to arrays that it gets hold
-    of: those it reads from outside, and plain arguments. Traced ones are handles to it.
+    A function that is proved to do the same again (``bodies.deterministic_functions``) writes at most to arrays that it
+    gets hold of: those it reads from outside, and plain arguments. Traced ones are handles to it.
     """
 
     f: Callable[..., Any]

@@ -6,7 +6,7 @@ import click
 from attrs import asdict
 
 from pullback.commands.command_line_inputs import parse_policy
-from pullback.commands.shown import (
+from pullback.commands.options_and_output import (
     JSON,
     OUT,
     POLICIES,

@@ -10,7 +10,7 @@ import click
 from attrs import asdict
 
 from pullback.commands.command_line_inputs import FileFunction, bind, load_function, load_value, parse_policy, places
-from pullback.commands.shown import (
+from pullback.commands.options_and_output import (
     ARGUMENTS,
     ARGUMENTS_OR_SHAPES,
     JSON,

@@ -32,7 +32,7 @@ from pullback.rules.forms import FORMS
 from pullback.tracing.running import open_input, released_governor
 from pullback.tracing.tracer import KINDS
 from pullback.words.errors import StructureError, TracerError
-from pullback.words.foreign import ORDINARY, plain_parts
+from pullback.words.foreign_operands import ORDINARY, plain_parts
 from pullback.words.specs import carries_derivative, native, spec_of
 from pullback.words.structures import LEAF, NOTHING, flatten, flattened, is_flat, unflatten
 from pullback.words.undocumented import HELD

@@ -13,11 +13,11 @@ import numpy as np
 from attrs import define, field
 
 from pullback.bodies.closures import Frozen, frozen_function
-from pullback.bodies.effects import Effects
 from pullback.bodies.first_errors import warnings_are_errors
 from pullback.bodies.proofs import Proof, rows_of
+from pullback.bodies.randomness import Randomness
 from pullback.bodies.reachable import GENERATORS, Reachable
-from pullback.bodies.surroundings import Randomness, Surroundings, surroundings_of
+from pullback.bodies.surroundings import Surroundings, surroundings_of
 from pullback.loop_steps.replay_check import Verifier, digests
 from pullback.loop_steps.rerun import LoopSteps, plain_leaves, value_for, writable
 from pullback.loop_steps.stacked_outputs import Outputs
@@ -386,14 +386,3 @@ def scan_length(x_leaves: list[Any], length: int | None) -> int:
     if len(lengths) != 1:
         raise StructureError(f"scan: the leading axes of xs and length= are {sorted(lengths)}; give one length")
     return int(lengths.pop())
-
-
-def before_step(condition: Callable[[Any], Any]) -> Callable[[int, Any], Any]:
-    """The condition, as a step of its own to the effects in it: it is asked again where steps are run again."""
-    effects = Effects()
-
-    def step_of_loop(k: int, carry: Any) -> Any:
-        effects.runs += 1
-        return condition(carry)
-
-    return step_of_loop

@@ -1,5 +1,4 @@
-"""The chain of a loop: carries out the actions of a schedule (advance, record, reverse, save, load) on states and
-tapes."""
+"""The chain of a loop: it carries out the actions of a schedule on states and tapes."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -8,7 +7,8 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from pullback.bodies.surroundings import OnValues, Randomness
+from pullback.bodies.randomness import Randomness
+from pullback.bodies.surroundings import OnValues
 from pullback.loop_steps.held_steps import Snapshot, StagedStep, StepTape, same_tape
 from pullback.loop_steps.proved_pass import pays, proved_pass_of
 from pullback.loop_steps.record_and_reverse import lacks_both, met, record_and_reverse_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from pullback.bodies.effects import Effects
 from pullback.loop_steps.rerun import plain_leaves
-from pullback.loops.loop_call import LoopCall, before_step, scan_length, whole
+from pullback.loops.loop_call import LoopCall, scan_length, whole
 from pullback.policies.base import PolicyOrAuto
 from pullback.words.call_sites import public
 from pullback.words.errors import StructureError, say_where
@@ -203,7 +203,7 @@ def while_loop(
     243.0
     """
     loop = LoopCall("while_loop", policy, verify, staging, threads, progress)
-    frozen, loop.condition = loop.frozen(body), before_step(loop.frozen(condition))
+    frozen, loop.condition = loop.frozen(body), _before_step(loop.frozen(condition))
     effects = Effects()
 
     def step_of_loop(k: Any, carry: Any, _: Any) -> tuple[Any, Any]:
@@ -222,3 +222,14 @@ def _run(loop: LoopCall, call: str, step: Callable[..., Any], *how: Any) -> tupl
         if type(error) is TypeError and last.f_code is step.__code__:
             say_where(error, f"{loop.name} calls {call}; write the function with these arguments")
         raise
+
+
+def _before_step(condition: Callable[[Any], Any]) -> Callable[[int, Any], Any]:
+    """The condition, as a step of its own to the effects in it: it is asked again where steps are run again."""
+    effects = Effects()
+
+    def step_of_loop(k: int, carry: Any) -> Any:
+        effects.runs += 1
+        return condition(carry)
+
+    return step_of_loop

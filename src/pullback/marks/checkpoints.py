@@ -13,7 +13,7 @@ from pullback.memory.in_force import (
     staging_in_force,
 )
 from pullback.memory.ledger import Ledger
-from pullback.plain_programs.other_ends import left_alone, require_held, watched_whole
+from pullback.plain_programs.ends_without_schedule import left_alone, require_held, watched_whole
 from pullback.plain_programs.plain_code import PlainCode
 from pullback.policies.base import PolicyOrAuto
 from pullback.policies.run_again import RunAgain

@@ -23,7 +23,7 @@ from pullback.policies.save_all import SaveAll
 from pullback.recording.handles import Handle
 from pullback.recording.tape import CLOSED, RECORDING, REPLAYABLE, Tape
 from pullback.replay.marked_steps import MarkedSteps
-from pullback.staged_marks.wanted import followed
+from pullback.staged_marks.which_are_followed import followed
 from pullback.words.errors import PolicyError, StructureError, say_where
 
 

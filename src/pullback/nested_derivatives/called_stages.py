@@ -1,5 +1,5 @@
 """Makes the stage of such a derivative, once the function is proved to do the same in each call
-(``bodies.same_again``).
+(``bodies.deterministic_functions``).
 
 The derivative is carried out as a whole on handles without values (``staged_functions.derivative_stages``). Where the
 trace around records, active and still leaves enter the stage, and its reverse has cotangents for the active ones. Where
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.bodies.same_again import Reads, reads_of
+from pullback.bodies.deterministic_functions import Reads, reads_of
 from pullback.memory.in_force import Tracing, next_level
 from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.nested_derivatives.call_leaves import ACTIVE, STILL, LeafKind, filled

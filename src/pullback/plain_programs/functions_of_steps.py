@@ -38,7 +38,7 @@ def run_back(chain: Any) -> None:
     if chain.staged is None or one is None or one.outer is not None or one.told is not None or TRAPPED.get():
         run_reverse(chain.schedule, chain.machine, chain)
         return
-    from pullback.plain_programs.alike_steps import AlikeSteps  # noqa: PLC0415 - as above
+    from pullback.plain_programs.alike_steps_reversed import AlikeSteps  # noqa: PLC0415 - as above
 
     alike = AlikeSteps(chain, one)
     with quiet():

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
+from pullback.plain_programs.ends_without_schedule import hold_whole
 from pullback.plain_programs.kept_chain import Far, KeptChain
-from pullback.plain_programs.other_ends import hold_whole
 from pullback.plain_programs.plain_chain import PlainChain
 from pullback.plain_programs.plain_snapshots import PlainSnapshots
 from pullback.recording.handles import Handle, freeze, plain_value

@@ -10,14 +10,14 @@ from pullback.memory.executor import carry_out, run_forward
 from pullback.memory.ledger import Item, Ledger, lasting_buffers, record_items
 from pullback.memory.reverse_sweep import Sweep, release_records, sweep
 from pullback.memory.store import Store
+from pullback.plain_programs.ends_without_schedule import hold_whole, late, next_of, planned_again, proceed, tell_length
 from pullback.plain_programs.first_steps import anew, draw, keep_initial, lend, told_of, waits, will_draw
 from pullback.plain_programs.functions_of_steps import functions_of, run_back
 from pullback.plain_programs.gauges import look_again
-from pullback.plain_programs.other_ends import hold_whole, late, next_of, planned_again, proceed, tell_length
 from pullback.plain_programs.plain_snapshots import INITIAL, PlainSnapshot, PlainSnapshots, require_growing
 from pullback.plain_programs.stored_tapes import drop_tape, get_tape, put_tape, release_tapes, transfer_tape
 from pullback.recording.tape import Tape
-from pullback.replay.needs import Needs
+from pullback.replay.needed_values import Needs
 from pullback.replay.replayer import Replayer
 from pullback.replay.step_recipes import StepRecipes
 from pullback.scheduling.actions import Advance, Delete, EndForward, Record, Save, Transfer

@@ -18,7 +18,7 @@ from pullback.memory.reverse_sweep import Sweep, sweep
 from pullback.memory.working_bytes import Lifetimes, Variables
 from pullback.plain_programs.chains import PROGRAM, chain_for
 from pullback.plain_programs.cutter import Cutter
-from pullback.plain_programs.other_ends import (
+from pullback.plain_programs.ends_without_schedule import (
     end_rest,
     end_stretch,
     held_whole,
@@ -61,7 +61,7 @@ class PlainCode(Governor):
     """Lifetimes of the values of the steps that tell a policy what it needs to know."""
     binds: bool = False
     """Whether all that the trace holds is to stay within a number of bytes: then code outside marked steps becomes
-    save-all only where there is room (``plain_programs.other_ends``)."""
+    save-all only where there is room (``plain_programs.ends_without_schedule``)."""
     counts: bool = False
     """Whether loops go by a number of bytes: what variables have from before counts for them."""
     floor: int = 0

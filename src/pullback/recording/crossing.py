@@ -42,7 +42,7 @@ from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, PAUSED, RECORDI
 from pullback.rules.declaration import Primitive
 from pullback.rules.forms import special_form
 from pullback.words.call_sites import site_here
-from pullback.words.foreign import plain_array
+from pullback.words.foreign_operands import plain_array
 from pullback.words.ordered_calls import UNDER_WAY
 from pullback.words.specs import carries_derivative
 

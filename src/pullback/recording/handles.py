@@ -16,7 +16,7 @@ from pullback.recording.tape import CAPTURED, CLOSED, DEFERRED, REPLAYABLE, Tape
 from pullback.rules.declaration import Primitive
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import TracerError
-from pullback.words.foreign import ORDINARY
+from pullback.words.foreign_operands import ORDINARY
 from pullback.words.specs import ArraySpec, shared_spec
 
 FREE: Final = 0

@@ -39,7 +39,7 @@ from pullback.rules.parameters import frozen_params
 from pullback.rules.rule_names import read, read_spec
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
-from pullback.words.foreign import ARRAY_LIKE, ORDINARY, kind_of, plain_operand, takes_the_operator
+from pullback.words.foreign_operands import ARRAY_LIKE, ORDINARY, kind_of, plain_operand, takes_the_operator
 from pullback.words.plugins import COPIES, stand_in
 from pullback.words.specs import shared_spec
 

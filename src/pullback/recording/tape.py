@@ -207,7 +207,7 @@ class Tape:
     records are pulled back in any case. ``unrecorded`` is the name of a loop while its steps run none of which is
     recorded, since nothing traced enters it. ``agreement`` is that by which ranks agree that record such a trace each.
     If it holds all and only a sweep looks at it, ``objects`` says how many arrays of objects there were when it began
-    (``tracing.taking_over``), else 0. It ``joins`` the operations of a loop of adopted code in one record
+    (``tracing.results_into_operands``), else 0. It ``joins`` the operations of a loop of adopted code in one record
     (``adjoints``) where only a sweep looks at them. ``refused`` is what the last conversion that was refused here said.
     """
 
@@ -233,7 +233,7 @@ class Tape:
         self.records: list[tuple[Any, ...] | None] = []
         self.mode, self.level = RECORDING, level
         self.adopted: Any = None
-        """What stands for plain arrays that adopted code has met (``adopting.owning.Standing``); None before any."""
+        """What stands for plain arrays that adopted code has met (``adopting.arrays_as_handles``); None before any."""
         self.thread = get_ident()
         self.outer: Tape | None = None
         """The tape whose handles are values here: then cotangents are handles too."""

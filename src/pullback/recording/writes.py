@@ -40,7 +40,7 @@ from pullback.rules.forms import Form, special_form
 from pullback.rules.unbroadcast import settle
 from pullback.words.call_sites import find_site, site_here, site_text
 from pullback.words.errors import WriteError
-from pullback.words.foreign import plain_operand
+from pullback.words.foreign_operands import plain_operand
 from pullback.words.specs import new_array
 from pullback.words.undocumented import PULLED
 

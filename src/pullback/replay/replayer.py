@@ -18,7 +18,7 @@ from pullback.recording.recorder import evaluate
 from pullback.recording.results import COMPONENT, looks_at
 from pullback.recording.tape import FORWARD
 from pullback.recording.writes import CREATE, WRITE_OPCODES, created
-from pullback.replay.needs import Needs
+from pullback.replay.needed_values import Needs
 from pullback.replay.recipes import Recipe
 from pullback.replay.step_recipes import StepRecipes
 from pullback.rules.rule_names import read

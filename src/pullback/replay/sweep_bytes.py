@@ -13,7 +13,7 @@ from pullback.memory.temporaries import on_the_way
 from pullback.memory.working_bytes import RECORD_BYTES
 from pullback.recording.handles import plain_value, root_of
 from pullback.recording.writes import WRITE_OPCODES
-from pullback.replay.needs import Needs, StepNeeds
+from pullback.replay.needed_values import Needs, StepNeeds
 from pullback.replay.recipes import Pattern
 from pullback.replay.step_recipes import HORIZON, StepRecipes
 from pullback.rules.forms import FORMS

@@ -41,13 +41,13 @@ from pullback.shadow.operations import (
     operand_of,
     same,
 )
+from pullback.shadow.postponed_operations import fails_as_a_number, may_wait
 from pullback.shadow.quick_operators import EAGER, UNBOUND, KnownStep
-from pullback.shadow.reading import ERROR_STATE, Parts, Reading, is_ordered
 from pullback.shadow.twins import Twins, told
 from pullback.shadow.valueless import CLASSES, ValuelessTracer, ValuelessView
-from pullback.shadow.waiting import fails_as_a_number, may_wait
+from pullback.shadow.values_asked_for import ERROR_STATE, Parts, Reading, is_ordered
 from pullback.tracing.collectives import recorded_on
-from pullback.words.foreign import ORDINARY
+from pullback.words.foreign_operands import ORDINARY
 from pullback.words.undocumented import error_state
 
 

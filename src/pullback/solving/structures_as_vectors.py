@@ -12,7 +12,7 @@ from pullback.transforms.forward import jvp
 from pullback.transforms.reverse import grad, value_and_grad
 from pullback.words.call_sites import public
 from pullback.words.errors import StructureError
-from pullback.words.foreign import foreign_argument, plain_array
+from pullback.words.foreign_operands import foreign_argument, plain_array
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
 from pullback.words.structures import flatten, matched, paths, unflatten
 

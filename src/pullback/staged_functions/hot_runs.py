@@ -19,7 +19,7 @@ from pullback.memory.reverse_sweep import release_records
 from pullback.recording.handles import Handle
 from pullback.recording.tape import NOTHING_KEPT, Tape
 from pullback.shadow.quick_operators import KnownStep
-from pullback.shadow.reading import Parts
+from pullback.shadow.values_asked_for import Parts
 from pullback.staged_functions.call_record import Exits
 from pullback.staged_functions.inlined_run import InlinedRun, entered_as
 from pullback.staging.generated import say_line, usable, warn

@@ -16,10 +16,10 @@ from pullback.recording.tape import CAPTURED, DEFERRED, FORWARD, NOTHING_KEPT, R
 from pullback.recording.writes import write_region
 from pullback.shadow.operations import ADD, CAPTURE, TAKE, WRITE, Constant, Operation, Result, result_of
 from pullback.shadow.quick_operators import KnownStep
-from pullback.shadow.reading import Parts
 from pullback.shadow.shadow_run import ShadowRun
 from pullback.shadow.twins import Twins
 from pullback.shadow.valueless import ValuelessView
+from pullback.shadow.values_asked_for import Parts
 from pullback.words.errors import WriteError
 
 

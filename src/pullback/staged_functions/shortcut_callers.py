@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import define, field
 
-from pullback.bodies.same_again import Reads
+from pullback.bodies.deterministic_functions import Reads
 from pullback.memory.in_force import NOTHING_SAID
 from pullback.recording.copies import packed_copy
 from pullback.recording.traps import TRAPPED

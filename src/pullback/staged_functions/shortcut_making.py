@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from attrs import define
 
-from pullback.bodies.same_again import Reads, reads_of
+from pullback.bodies.deterministic_functions import Reads, reads_of
 from pullback.bodies.told_operands import FollowedBody
 from pullback.memory.in_force import InForce, Tracing
 from pullback.recording.copies import faithful, faithful_copy

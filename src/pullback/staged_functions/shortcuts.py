@@ -1,9 +1,9 @@
 """Shortcuts: the shortest way from a warm call of a derivative to its generated functions, without a trace and without
 the body.
 
-There is one where the function is proved to do the same again (``bodies.same_again``). The arguments are compared in
-kind, plain ones in content, and so is all that the function reads from outside. Where anything differs the call goes
-the ordinary way. The first calls of a shortcut go both ways and are compared.
+There is one where the function is proved to do the same again (``bodies.deterministic_functions``). The arguments are
+compared in kind, plain ones in content, and so is all that the function reads from outside. Where anything differs the
+call goes the ordinary way. The first calls of a shortcut go both ways and are compared.
 """
 
 import sys
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.bodies.same_again import Reads
+from pullback.bodies.deterministic_functions import Reads
 from pullback.memory.in_force import nothing_in_force, staging_in_force
 from pullback.recording.copies import packed_copy
 from pullback.recording.traps import TRAPPED

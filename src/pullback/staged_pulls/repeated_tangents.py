@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.bodies.same_again import reads_of
+from pullback.bodies.deterministic_functions import reads_of
 from pullback.memory.in_force import Tracing
 from pullback.recording.copies import faithful
 from pullback.recording.handles import Handle

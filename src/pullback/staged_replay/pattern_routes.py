@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import frozen
 
-from pullback.replay.needs import StepNeeds
+from pullback.replay.needed_values import StepNeeds
 from pullback.replay.step_recipes import FAR, HORIZON, StepRecipes
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from attrs import define
 
-from pullback.replay.needs import StepNeeds
+from pullback.replay.needed_values import StepNeeds
 from pullback.replay.recipes import Pattern
 from pullback.staged_replay.pattern_stages import PatternStage
 from pullback.staging.shelf import Recent

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import define, field
 
 from pullback.backends.plans import Backend
-from pullback.replay.needs import StepNeeds
+from pullback.replay.needed_values import StepNeeds
 from pullback.rules.forms import FORMS
 from pullback.shadow.operations import Constant
 from pullback.staged_replay.pattern_routes import Route, route_of, way_back

@@ -10,10 +10,10 @@ from pullback.recording.copies import faithful_copy
 from pullback.recording.recorder import INPUT
 from pullback.recording.results import COMPONENT
 from pullback.recording.writes import CREATE, WRITE_OPCODES
-from pullback.replay.needs import StepNeeds
+from pullback.replay.needed_values import StepNeeds
 from pullback.replay.recipes import Operand, Pattern, Recipe
 from pullback.rules.forms import FORMS
-from pullback.shadow.waiting import may_wait
+from pullback.shadow.postponed_operations import may_wait
 from pullback.staging.forward_statements import Forward, NotStageableError, called, written
 from pullback.staging.reverse_statements import held_by_symbols
 from pullback.statements.symbols import Program, Symbol

@@ -21,9 +21,9 @@ from pullback.memory.reverse_sweep import Sweep
 from pullback.recording.copies import faithful
 from pullback.recording.tape import Tape
 from pullback.recording.traps import TRAPPED
-from pullback.replay.needs import Needs, StepNeeds
+from pullback.replay.needed_values import Needs, StepNeeds
 from pullback.replay.step_recipes import StepRecipes
-from pullback.staged_replay.alike import Alike
+from pullback.staged_replay.alike_steps import Alike
 from pullback.staged_replay.learned_reverses import Learning
 from pullback.staged_replay.pattern_routes import Route, idents_of
 from pullback.staged_replay.pattern_shelf import NOTHING, KnownPattern, known_of

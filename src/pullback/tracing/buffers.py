@@ -12,7 +12,7 @@ from pullback.recording.results import view_of
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
 from pullback.tracing.dispatch import ByName, method
-from pullback.tracing.resting import GOES_ON, rested
+from pullback.tracing.unrecorded_operations import GOES_ON, rested
 from pullback.words.call_sites import MISSED
 
 FUNCTIONS: Final = {

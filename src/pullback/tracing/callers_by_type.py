@@ -22,7 +22,7 @@ from pullback.rules.forms import Form
 from pullback.rules.generated_code import compile_function, identifier
 from pullback.rules.generated_pulls import make_form
 from pullback.tracing.collectives import alone, call_collective, is_alone
-from pullback.tracing.resting import resting
+from pullback.tracing.unrecorded_operations import resting
 from pullback.words.call_sites import MISSED, find_site
 from pullback.words.errors import MissingRuleError
 from pullback.words.specs import shared_spec

@@ -19,7 +19,7 @@ from pullback.rules.declaration import Composite, Primitive
 from pullback.rules.generated_pulls import make_form
 from pullback.tracing.callers_by_type import first_calls
 from pullback.tracing.ufuncs import declaration_of, found
-from pullback.words.foreign import plain_parts
+from pullback.words.foreign_operands import plain_parts
 from pullback.words.structures import flatten, map_leaves
 
 AROUND = frozenset((PAUSED, CAPTURED))

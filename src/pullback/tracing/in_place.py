@@ -12,7 +12,7 @@ from pullback.recording.out_targets import write_out
 from pullback.recording.tape import CAPTURED, DEFERRED
 from pullback.recording.writes import increment, takes_over
 from pullback.rules.catalogue import registry
-from pullback.words.foreign import plain_operand
+from pullback.words.foreign_operands import plain_operand
 
 OPERATORS = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,

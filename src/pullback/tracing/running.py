@@ -16,7 +16,7 @@ from pullback.recording.recorder import INPUT
 from pullback.recording.refusals import advice
 from pullback.recording.tape import CAPTURED, CLOSED, REPLAYABLE, Tape
 from pullback.recording.traps import TRAPPED, sentinel
-from pullback.tracing.taking_over import objects_held
+from pullback.tracing.results_into_operands import objects_held
 from pullback.tracing.tracer import KINDS
 from pullback.words.call_sites import find_site, site_text, warn_user
 from pullback.words.digests import digest
@@ -28,7 +28,7 @@ from pullback.words.errors import (
     StructureError,
     say_where,
 )
-from pullback.words.foreign import ORDINARY, foreign_argument
+from pullback.words.foreign_operands import ORDINARY, foreign_argument
 from pullback.words.specs import ArraySpec, carries_derivative, native, shared_spec, spec_of
 from pullback.words.structures import flatten, map_leaves, paths, unflatten
 

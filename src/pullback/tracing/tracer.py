@@ -22,13 +22,13 @@ from pullback.rules.catalogue import registry
 from pullback.tracing.buffers import Resting
 from pullback.tracing.conversions import Unconverted
 from pullback.tracing.dispatch import CALLERS, ByName, array_function, build_caller, called, method
+from pullback.tracing.fast_indexing import assigned, increments, item
 from pullback.tracing.flat import Flat, own_key, set_shape
 from pullback.tracing.in_place import in_place
-from pullback.tracing.parts_at_once import assigned, increments, item
-from pullback.tracing.resting import quick_operators
-from pullback.tracing.taking_over import TAKING_OVER
+from pullback.tracing.results_into_operands import TAKING_OVER
 from pullback.tracing.ufuncs import SCALARS, meant, ufunc
-from pullback.words.foreign import ORDINARY, plain_operand, takes_the_operator
+from pullback.tracing.unrecorded_operations import quick_operators
+from pullback.words.foreign_operands import ORDINARY, plain_operand, takes_the_operator
 from pullback.words.undocumented import by_assignment
 
 

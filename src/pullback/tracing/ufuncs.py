@@ -26,7 +26,7 @@ from pullback.rules.declaration import Composite
 from pullback.tracing.conversions import depends
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError, NotDifferentiableError, UnknownFunctionError
-from pullback.words.foreign import plain_parts
+from pullback.words.foreign_operands import plain_parts
 from pullback.words.other_libraries import remedy
 from pullback.words.specs import INEXACT
 from pullback.words.undocumented import by_operator

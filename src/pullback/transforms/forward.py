@@ -34,7 +34,7 @@ from pullback.transforms.tangents import Tangent, Tangents
 from pullback.travelling.made_functions import made_here
 from pullback.words.call_sites import public, site_here, site_text
 from pullback.words.errors import NotDifferentiableError, StructureError
-from pullback.words.foreign import foreign_argument, plain_array
+from pullback.words.foreign_operands import foreign_argument, plain_array
 from pullback.words.specs import ArraySpec, carries_derivative, fits, native, spec_of
 from pullback.words.structures import flatten, map_leaves, matched, paths, unflatten
 

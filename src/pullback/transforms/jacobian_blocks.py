@@ -12,7 +12,7 @@ from pullback.memory.ledger import mib
 from pullback.recording.handles import Handle
 from pullback.transforms.argnums import Chosen
 from pullback.words.errors import BudgetError, NotDifferentiableError
-from pullback.words.foreign import foreign_argument
+from pullback.words.foreign_operands import foreign_argument
 from pullback.words.specs import ArraySpec, carries_derivative, spec_of
 from pullback.words.structures import flatten, unflatten
 

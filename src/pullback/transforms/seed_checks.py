@@ -10,7 +10,7 @@ from pullback.recording.handles import Handle, value
 from pullback.tracing.running import Traced
 from pullback.transforms.argnums import name_of
 from pullback.words.errors import NotDifferentiableError, StructureError
-from pullback.words.foreign import plain_array
+from pullback.words.foreign_operands import plain_array
 from pullback.words.specs import ArraySpec, spec_of
 
 

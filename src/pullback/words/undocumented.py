@@ -1,8 +1,8 @@
 """What pullback looks at though nobody promises it: reference counts, instructions, files of frames, texts of messages,
-private names of NumPy and SciPy: all but ``tracing.taking_over``, ``rules.unbroadcast``, comparisons with constants.
+private names of NumPy and SciPy. The rest is in ``tracing.results_into_operands`` and ``rules.unbroadcast``.
 
-Each item says what is looked at and why, which test of tests/words/test_sniffs.py fails when it no longer holds, and
-what happens then: a slower way, a poorer message or a named refusal, never a wrong number.
+Each item says what is looked at and why, which test of tests/words/test_undocumented.py fails when it no longer holds,
+and what happens then: a slower way, a poorer message or a named refusal, never a wrong number.
 
 Seen on CPython 3.11.7, 3.12.1, 3.13.0 and 3.14.10 with NumPy 2.0.2 (on 3.12), 2.4.6 (on 3.11) and 2.5.5, and SciPy
 1.17.1 and 1.18.1. One of them has changed: CPython 3.14 lends a local to the function it calls without counting that

@@ -14,7 +14,7 @@ from pullback.recording.writes import set_item
 from pullback.rules.declaration import Composite, composite
 from pullback.words.call_sites import site_here, site_text
 from pullback.words.errors import ConversionError
-from pullback.words.foreign import plain_array
+from pullback.words.foreign_operands import plain_array
 from pullback.words.specs import INEXACT, spec_of
 
 

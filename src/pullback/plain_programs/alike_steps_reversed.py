@@ -15,7 +15,7 @@ from pullback.memory.store import ByReference
 from pullback.plain_programs.plain_snapshots import PlainSnapshot
 from pullback.replay.replayer import Replayer
 from pullback.scheduling.actions import MEMORY
-from pullback.staged_replay.alike import Alike, Handed
+from pullback.staged_replay.alike_steps import Alike, Handed
 
 
 @define(eq=False)

@@ -5,27 +5,29 @@ import linecache
 import numpy as np
 import pytest
 
-from pullback.tracing import taking_over
-from pullback.tracing.taking_over import UNKNOWN, operators_of
+from pullback.tracing import results_into_operands
+from pullback.tracing.results_into_operands import UNKNOWN, operators_of
 
 
-@pytest.mark.parametrize("limits", [*taking_over.NARROW, *taking_over.WIDE, taking_over.CALLED])
+@pytest.mark.parametrize(
+    "limits", [*results_into_operands.NARROW, *results_into_operands.WIDE, results_into_operands.CALLED]
+)
 def test_counts_tell_an_operand_that_dies(limits):
     assert min(limits) > 0, "no result is computed into an operand"
 
 
 def test_arrays_of_objects_are_counted():
-    before = taking_over.objects_held()
+    before = results_into_operands.objects_held()
     held = [np.empty(3, object)]
-    assert taking_over.objects_held() > before
+    assert results_into_operands.objects_held() > before
     held[0] = held[0][1:]
-    assert taking_over.objects_held() > before
+    assert results_into_operands.objects_held() > before
     held.clear()
-    assert taking_over.objects_held() == before
+    assert results_into_operands.objects_held() == before
 
 
 def test_where_they_cannot_be_counted_there_are_always_more():
-    held = taking_over.counting(lambda: 7)
+    held = results_into_operands.counting(lambda: 7)
     assert held() < held()
 
 
@@ -108,7 +110,7 @@ def sums(a, b, x):
 
 
 def test_an_instruction_that_is_not_known_hides_what_lies_below(monkeypatch):
-    monkeypatch.setattr(taking_over, "_LOADS", frozenset())
+    monkeypatch.setattr(results_into_operands, "_LOADS", frozenset())
     assert [operands for _, symbol, operands in operators_of(sums.__code__) if symbol == "+"] == [(UNKNOWN, UNKNOWN)]
     monkeypatch.undo()
     assert [operands[0] for _, symbol, operands in operators_of(sums.__code__) if symbol == "+"] != [UNKNOWN]

@@ -31,7 +31,7 @@ from pullback.recording.handles import BORROWED, FREE, FROZEN, Handle, over, res
 from pullback.recording.tape import DEFERRED, REPLAYABLE
 from pullback.words.call_sites import intern_site, site_here, site_text
 from pullback.words.errors import AdoptionError, ConversionError, WriteError
-from pullback.words.foreign import ORDINARY
+from pullback.words.foreign_operands import ORDINARY
 from pullback.words.ordered_calls import UNDER_WAY
 from pullback.words.plugins import COPIES, LIVE_NAME
 from pullback.words.specs import INEXACT

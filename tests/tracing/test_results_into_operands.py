@@ -10,7 +10,7 @@ from tests.rules.new_arrays import same
 from tests.tracing.dying_operands import LARGE, RNG, N, X, by_nobody, in_new_arrays
 
 import pullback as pb
-from pullback.tracing import taking_over
+from pullback.tracing import results_into_operands
 
 pytestmark = pytest.mark.usefixtures("sooner")
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-320, 1e300, -1.0])
@@ -138,11 +138,11 @@ def test_operators_with_views_are_one_array(taken):
 
 def test_a_negative_goes_into_its_operand(monkeypatch):
     places = []
-    negative = taking_over.np.negative
-    monkeypatch.setattr(taking_over, "np", functools.partial(np.negative))  # an object that can be written to
+    negative = results_into_operands.np.negative
+    monkeypatch.setattr(results_into_operands, "np", functools.partial(np.negative))  # an object that can be written to
     for name in ("ndarray", "float64"):
-        setattr(taking_over.np, name, getattr(np, name))
-    taking_over.np.negative = lambda x, out: (places.append(x is out), negative(x, out=out))[1]
+        setattr(results_into_operands.np, name, getattr(np, name))
+    results_into_operands.np.negative = lambda x, out: (places.append(x is out), negative(x, out=out))[1]
     g = pb.grad(lambda x: np.sum(-(x * 2.0)))(X)
     np.testing.assert_array_equal(g, -2.0)
     assert places == [True]
@@ -184,12 +184,12 @@ def test_where_counts_do_not_tell_nothing_is_taken_over(monkeypatch, taken):
     for nothing in ((0, 99), (99, 0)):
         with monkeypatch.context() as patch:
             for limits in ("NARROW", "WIDE"):
-                patch.setattr(taking_over, limits, (nothing, nothing))
-            patch.setattr(taking_over, "CALLED", nothing)
+                patch.setattr(results_into_operands, limits, (nothing, nothing))
+            patch.setattr(results_into_operands, "CALLED", nothing)
             pb.grad(lambda x: np.sum(by_nobody(x) + np.exp(x * 2.0) - x[:]))(X)
         assert not taken
     with monkeypatch.context() as patch:
-        patch.setattr(taking_over, "objects_held", lambda: sys.maxsize)
+        patch.setattr(results_into_operands, "objects_held", lambda: sys.maxsize)
         pb.grad(lambda x: np.sum(by_nobody(x)))(X)
     assert not taken
 

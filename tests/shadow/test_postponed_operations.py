@@ -3,7 +3,7 @@
 from tests.staging.both_ways import outside
 
 from pullback.rules.catalogue import registry
-from pullback.shadow.waiting import may_wait
+from pullback.shadow.postponed_operations import may_wait
 
 
 def test_what_may_fail_or_change_its_spec_by_value_does_not_wait():

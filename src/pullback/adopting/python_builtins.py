@@ -12,8 +12,8 @@ from pullback.adopted_kinds.dispatching import is_instance
 from pullback.adopted_kinds.iterators import nditer
 from pullback.adopted_loops.loop_code import LOOPS, UNBOUND
 from pullback.adopted_loops.loop_runs import joining, run_loop
+from pullback.adopting.arrays_as_handles import NOTEBOOK, fresh, note_call, of_module
 from pullback.adopting.numpy_calls import as_scalar_type
-from pullback.adopting.owning import NOTEBOOK, fresh, note_call, of_module
 from pullback.primitives.shaping.nested_lists import as_operand, holds_tracer
 from pullback.primitives.shaping.reshaping import python_number
 from pullback.recording.handles import Handle, type_of, value
@@ -105,7 +105,7 @@ def formatted(text: str, values: Any) -> str:
 
 
 def fresh_attribute(owner: Any, name: str) -> None:
-    """As :func:`owning.fresh`, of an attribute that was set just now."""
+    """As :func:`arrays_as_handles.fresh`, of an attribute that was set just now."""
     held = getattr(owner, "__dict__", None)
     if type(held) is dict and name in held:  # that of a class cannot be written
         made, held[name] = held[name], None  # what is in its place keeps the order of the attributes

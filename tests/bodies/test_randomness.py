@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.bodies.surroundings import Randomness
+from pullback.bodies.randomness import Randomness
 
 X = np.array([0.5, -0.2])
 POLICIES = [pb.Recompute(), pb.Binomial(1), pb.Binomial(3)]

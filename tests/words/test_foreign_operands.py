@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, csr_matrix, dok_array, dok_matrix
 from scipy.sparse.linalg import aslinearoperator
 
 import pullback as pb
-from pullback.words.foreign import kind_of
+from pullback.words.foreign_operands import kind_of
 
 POLICIES = (pb.SaveAll(), pb.Recompute(2), pb.Binomial(2))
 X = np.array([1.5, 2.5, 3.5])

@@ -9,7 +9,7 @@ from attrs import define, field
 from pullback.memory.ledger import Item
 from pullback.memory.reverse_sweep import Sweep
 from pullback.recording.copies import faithful
-from pullback.replay.needs import Needs
+from pullback.replay.needed_values import Needs
 from pullback.replay.step_recipes import FAR, StepRecipes
 from pullback.staged_replay.pattern_routes import Route, idents_of, picking
 from pullback.staged_replay.pattern_shelf import KnownPattern

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.staged_replay.alike import Alike
+from pullback.staged_replay.alike_steps import Alike
 from pullback.staged_replay.staged_patterns import StagedPatterns
 
 N = 70
