@@ -7,7 +7,7 @@ primitives.
 from collections.abc import Callable
 from sys import _getframe
 from threading import get_ident
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import define
@@ -21,15 +21,15 @@ from pullback.rules.forms import Form
 from pullback.rules.generated_code import compile_function, identifier
 from pullback.words.call_sites import find_site
 
-_SITE = """{pad}frame = getframe({depth})
+_SITE = """{pad}frame = {frame}
 {pad}site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
 {pad}record = ({record}, site)
 {pad}records = tape.records
 {pad}if tape.mode:
 {pad}    tape.governor.before_record(record, ({operands}), ({values}), {{}})
 {governed}{pad}    tape.governor.watch(t)
-{pad}    return t
-{made}{pad}return t
+{pad}    return {given}
+{made}{pad}return {given}
 """
 _MADE = """{pad}t = Tracer()
 {pad}t._value = out
@@ -49,6 +49,7 @@ _CAPTURED = f"""    if type({{0}}) in served and {{0}}._tape.mode == {CAPTURED}:
 """A handle of a trace whose loop records a step is replaced by what stands for it in that step."""
 _TAKING = frozenset("+-*/")
 """The operators whose results go into operands that die."""
+_SYMBOLS: Final[dict[Any, str]] = {np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/"}
 _BY_OPERATOR, _BY_VARIANT = 2, 3
 """How many frames below the user's line a caller runs: below the tracer's operator, and below the narrow variant."""
 _NAMES = {
@@ -118,23 +119,50 @@ def forward_text(prim: Primitive, x: str, y: str = "") -> str:
     return f"forward({x}, {y})" if y else f"forward({x})"
 
 
-def _out_text(variant: Variant, form: Form, active: tuple[str, ...], x: str, y: str = "") -> str:
-    """The forward. A large array that the record does not need is taken over by the result, if it dies."""
+def _out_text(
+    variant: Variant, form: Form, pad: str, active: tuple[str, ...], x: str, y: str = "", unlike: str = ""
+) -> str:
+    """The forward. A large array that the record does not need is taken over by the result, if it dies. Large arrays
+    that lie ``unlike`` each other give a result in the order of memory that plain ones give."""
+    plainly, tells = f"out = {forward_text(variant.prim, x, y)}", unlike and _tells_strides(variant.prim)
+    taken = _taken_text(variant, form, active, x, y)
+    if not taken and not tells:
+        return f"{pad}{plainly}\n"
+    lines = ["if spec is not None and spec.large:", f"    out = {taken}" if taken else f"    {plainly}"]
+    if tells:
+        limits = "_".join(["WIDE"] * variant.wide + ["BY_UFUNC"] * (not variant.prim.symbol)) or "NARROW"
+        asked = f"{tells!r}, x, y, out, tape, {_frame(variant)}, {limits}"
+        lines.append(f"    strides = lies_plainly({asked}) if {unlike} else None")
+    lines += ["else:", f"    {plainly}", *(["    strides = None"] if tells else [])]
+    return "".join(f"{pad}{line}\n" for line in lines)
+
+
+def _taken_text(variant: Variant, form: Form, active: tuple[str, ...], x: str, y: str) -> str:
+    """The forward of a large array into an operand that dies; nothing where that is not looked for."""
     prim, wide = variant.prim, variant.wide
-    plainly = forward_text(prim, x, y)
     free = [h for h, name in zip("xy", prim.operands, strict=False) if h in active and name not in form.saved]
     if not free or not _closed(prim) or (wide and not (y and len(active) > 1)):
-        return plainly
-    frame = f"getframe({_BY_VARIANT if wide else _BY_OPERATOR})"
+        return ""
     if y and prim.symbol in _TAKING:
-        taken = f"taken_over({prim.symbol!r}, {''.join(free)!r}, x, {x}, y, {y}, tape, {frame}, wide={wide})"
-    elif not y and prim.symbol == "-":
-        taken = f"negated(x, xv, tape, {frame})"
-    elif not y and not prim.symbol and isinstance(prim.forward, np.ufunc):
-        taken = f"computed(forward, x, xv, tape, {frame})"
-    else:
-        return plainly
-    return f"{taken} if spec is not None and spec.large else {plainly}"
+        return f"taken_over({prim.symbol!r}, {''.join(free)!r}, x, {x}, y, {y}, tape, {_frame(variant)}, wide={wide})"
+    if not y and prim.symbol == "-":
+        return f"negated(x, xv, tape, {_frame(variant)})"
+    by_name = not y and not prim.symbol and isinstance(prim.forward, np.ufunc)
+    return f"computed(forward, x, xv, tape, {_frame(variant)})" if by_name else ""
+
+
+def _tells_strides(prim: Primitive) -> str:
+    """The symbol of an operator, or of the ufunc that computes it, that NumPy computes into an operand that dies."""
+    symbol = prim.symbol or _SYMBOLS.get(prim.forward, "")
+    return symbol if symbol in _TAKING and len(prim.operands) == 2 else ""
+
+
+def _given(prim: Primitive) -> str:
+    return "laid_out(t, strides) if strides else t" if _tells_strides(prim) else "t"
+
+
+def _frame(variant: Variant) -> str:
+    return f"getframe({_BY_VARIANT if variant.wide else _BY_OPERATOR})"
 
 
 def _opening(variant: Variant, operand: str) -> str:
@@ -150,14 +178,14 @@ def _unary_text(variant: Variant) -> str:
     if prim.has_alternatives:
         text += f"{pad}if x._flag == {SAVED}:\n{pad}    return call(prim, (x,), {{}})\n"
     text += f"{pad}spec = {'x._spec' if _closed(prim) else 'None'}\n"
-    text += f"{pad}out = {_out_text(variant, form, ('x',), 'xv')}\n"
+    text += _out_text(variant, form, pad, ("x",), "xv")
     if prim.name.endswith("absolute"):  # the one unary ufunc whose complex result is real
         text += f"{pad}if out.dtype is not xv.dtype:\n{pad}    return finish(prim, (x,), (xv,), out)\n"
     text += variant.keeping(pad, "x", "xv") if prim.operands[0] in form.saved else ""
     return text + _record_text(variant, form, pad, ("x",), "xv,")
 
 
-def _record_text(variant: Variant, form: Form, pad: str, active: tuple[str, ...], values: str) -> str:
+def _record_text(variant: Variant, form: Form, pad: str, active: tuple[str, ...], values: str, given: str = "t") -> str:
     named = dict(zip(form.primitive.operands, ("xv", "yv"), strict=False)) | {"out": "out"}
     parts = [str(form.opcode), *(f"{x}._id" for x in active), *(named[name] for name in form.saved)]
     flag = SAVED if "out" in form.saved else FREE
@@ -165,11 +193,11 @@ def _record_text(variant: Variant, form: Form, pad: str, active: tuple[str, ...]
         _MADE.format(pad=p, flag=flag, masks=f"{p}tape.masks = True\n" if form.primitive.masks else "")
         for p in (f"{pad}    ", pad)
     )
-    depth = _BY_VARIANT if variant.wide else _BY_OPERATOR
     operands = "x, y" if len(form.primitive.operands) > 1 else "x,"
     return _SITE.format(
-        pad=pad, record=", ".join(parts), depth=depth, operands=operands, values=values, governed=governed, made=made
-    )
+        pad=pad, record=", ".join(parts), frame=_frame(variant), operands=operands, values=values, governed=governed,
+        made=made, given=given,
+    )  # fmt: skip
 
 
 def _binary_text(variant: Variant) -> str:
@@ -181,17 +209,19 @@ def _binary_text(variant: Variant) -> str:
         pad + "    "
     )
     text += f"{pad}yv = y._value\n{pad}spec = x._spec or spec_of_handle(x)\n"
-    text += f"{pad}out = {_out_text(variant, forms['11'], ('x', 'y'), 'xv', 'yv')}\n"
+    text += _out_text(variant, forms["11"], pad, ("x", "y"), "xv", "yv", _unlike("xv", "yv"))
     closed = "spec is not (y._spec or spec_of_handle(y)) and " if _closed(prim) else ""
-    text += _inexact_exit(pad, f"{closed}({_differs('out', 'xv')} or {_differs('out', 'yv')})", _values_given(text))
+    text += _inexact_exit(
+        prim, pad, f"{closed}({_differs('out', 'xv')} or {_differs('out', 'yv')})", _values_given(text)
+    )
     text += "".join(
         variant.keeping(pad, h, f"{h}v")
         for h, name in zip("xy", prim.operands, strict=True)
         if name in forms["11"].saved
     )
-    text += _record_text(variant, forms["11"], pad, ("x", "y"), "xv, yv")
+    text += _record_text(variant, forms["11"], pad, ("x", "y"), "xv, yv", _given(prim))
     text += "            if kind is float or kind is int:\n"
-    text += f"{pad}yv = y\n{pad}spec = x._spec\n{pad}out = {_out_text(variant, forms['10'], ('x',), 'xv', 'y')}\n"
+    text += f"{pad}yv = y\n{pad}spec = x._spec\n" + _out_text(variant, forms["10"], pad, ("x",), "xv", "y")
     text += variant.keeping(pad, "x", "xv") if prim.operands[0] in forms["10"].saved else ""
     text += _record_text(variant, forms["10"], pad, ("x",), "xv, y")
     text += "            if kind is ndarray or kind is float64:\n" + _with_constant(variant, pad, "x", "y")
@@ -206,12 +236,12 @@ def _with_constant(variant: Variant, pad: str, handle: str, constant: str) -> st
     first, second = prim.operands if handle == "x" else prim.operands[::-1]
     args = (value, constant) if handle == "x" else (constant, value)
     text = f"{pad}spec = {handle}._spec or spec_of_handle({handle})\n"
-    text += f"{pad}out = {_out_text(variant, form, (handle,), *args)}\n"
     array = f"type({constant}) is ndarray" if handle == "y" else "kind is ndarray"
+    text += _out_text(variant, form, pad, (handle,), *args, f"{array} and ({_unlike(value, constant)})")
     closed = "not same and " if _closed(prim) else ""
     text += f"{pad}same = {array} and {constant}.shape == spec.shape and {constant}.dtype is spec.dtype\n"
     text += _inexact_exit(
-        pad, f"{closed}(out.shape != spec.shape or out.dtype is not spec.dtype)", f"({', '.join(args)})"
+        prim, pad, f"{closed}(out.shape != spec.shape or out.dtype is not spec.dtype)", f"({', '.join(args)})"
     )
     if second in form.saved:
         text += f"{pad}if same:\n{pad}    k = tape.kept\n"
@@ -219,7 +249,7 @@ def _with_constant(variant: Variant, pad: str, handle: str, constant: str) -> st
         text += f"{pad}    {kept} = k.copy if {unchanged} else tape.keep({constant})\n"
         text += f"{pad}else:\n{pad}    {kept} = tape.keep({constant}) if {array} else {constant}\n"
     text += variant.keeping(pad, handle, value) if first in form.saved else ""
-    return text + _record_text(variant, form, pad, (handle,), ", ".join(args))
+    return text + _record_text(variant, form, pad, (handle,), ", ".join(args), _given(prim))
 
 
 def _closed(prim: Primitive) -> bool:
@@ -242,6 +272,11 @@ def _differs(a: str, b: str) -> str:
     return f"{a}.shape != {b}.shape or {a}.dtype is not {b}.dtype"
 
 
-def _inexact_exit(pad: str, test: str, values: str) -> str:
+def _unlike(a: str, b: str) -> str:
+    return f"out.strides != {a}.strides or out.strides != {b}.strides"
+
+
+def _inexact_exit(prim: Primitive, pad: str, test: str, values: str) -> str:
     """Leave the fast way when a cotangent would have to be brought back to another shape or dtype."""
-    return f"{pad}if {test}:\n{pad}    return finish(prim, (x, y), {values}, out, {{}}, tape)\n"
+    finished = f"t = finish(prim, (x, y), {values}, out, {{}}, tape)"
+    return f"{pad}if {test}:\n{pad}    {finished}\n{pad}    return {_given(prim)}\n"

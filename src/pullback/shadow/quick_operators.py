@@ -14,6 +14,7 @@ import numpy as np
 from attrs import field, frozen
 
 from pullback.primitives.selecting.indexing import GETITEM
+from pullback.primitives.shaping.reshaping import lay_out
 from pullback.recording.handles import Handle, root_of
 from pullback.recording.index_keys import is_basic
 from pullback.recording.recorder import call
@@ -21,7 +22,8 @@ from pullback.recording.refusals import shuffled
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import ADD, MOST, READ, TAKE, WRITE, Constant, Operation
-from pullback.shadow.very_handles import element, of_two
+from pullback.shadow.very_handles import as_plain, element, is_large, of_two
+from pullback.tracing.taking_over import BY_UFUNC, SYMBOLS, WIDE
 from pullback.tracing.tracer import Tracer, View, caller
 from pullback.tracing.ufuncs import SCALARS, meant
 from pullback.words.sameness import same_content
@@ -54,7 +56,9 @@ class KnownStep:
         object.__setattr__(self, "n_leaves", self.operations[-1].params[0])
         object.__setattr__(self, "ends", self.operations[-1].operands)
         object.__setattr__(self, "stops", any(map(_stops, self.operations)))
-        object.__setattr__(self, "quick", tuple(map(quick_operation, self.operations)))
+        laid = {op.operands for op in self.operations if op.what is lay_out}  # see as_plain
+        quick = (EAGER[0] if op.makes in laid else quick_operation(op) for op in self.operations)
+        object.__setattr__(self, "quick", tuple(quick))
 
 
 def _stops(op: Operation) -> bool:
@@ -179,6 +183,7 @@ def binary(name: str, *, view: bool = False) -> tuple[Callable[..., Any], Callab
 def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any]:
     """An operator of two operands. ``own`` and ``others`` are the places of these in a quick operation; a reflection
     has its own in the second."""
+    symbol = SYMBOLS.get(key)
 
     def operator(self: Any, other: Any) -> Any:
         tape = self._tape
@@ -208,7 +213,12 @@ def _of_two(key: str, own: int, others: int, *, view: bool) -> Callable[..., Any
             elif _admits(run, wanted, other):
                 run.at = at + 1
                 return run.made[at]
-        return call(_primitive(key), (self, other) if own < others else (other, self), {})
+        made = call(_primitive(key), (self, other) if own < others else (other, self), {})
+        if symbol and is_large(made, self, other):
+            if own < others:
+                return as_plain(made, symbol, self, other, _getframe(2), WIDE)
+            return as_plain(made, symbol, other, self, _getframe(2), WIDE)
+        return made
 
     return operator
 
@@ -369,7 +379,11 @@ def array_ufunc(self: Any, func: Any, how: str, *inputs: Any, **kwargs: Any) -> 
                 return _given(run, at)
         elif len(inputs) == 2 and _both(run, quick, *inputs):
             return _given(run, at)
-    return Tracer.__array_ufunc__(self, func, how, *inputs, **kwargs)
+    made = Tracer.__array_ufunc__(self, func, how, *inputs, **kwargs)
+    symbol = SYMBOLS.get(func)
+    if symbol and not kwargs and len(inputs) == 2 and is_large(made, *inputs):
+        return as_plain(made, symbol, *inputs, _getframe(1), BY_UFUNC)
+    return made
 
 
 def _both(run: Any, quick: tuple[Any, ...], one: Any, other: Any) -> bool:

@@ -9,7 +9,11 @@ from sys import intern
 from typing import Any
 
 from pullback.primitives.selecting.indexing import GETITEM
+from pullback.primitives.shaping.reshaping import lay_out
+from pullback.recording.handles import Handle
+from pullback.recording.tape import DEFERRED
 from pullback.shadow.operations import MOST
+from pullback.tracing.taking_over import laid_out, lies_plainly
 from pullback.words.undocumented import error_state
 
 
@@ -70,3 +74,26 @@ def again(run: Any, function: Any, args: tuple[Any, ...], plain: type[Any]) -> A
         return None
     run.at = found[2]
     return pool.made[found[2] - 1]
+
+
+def is_large(made: Any, x: Any, y: Any) -> bool:
+    """Whether an operator of two arrays of one shape has given a large one."""
+    return (
+        isinstance(made, Handle) and made._tape.mode == DEFERRED and made._spec.large
+        and getattr(x, "shape", None) == getattr(y, "shape", None)
+    )  # fmt: skip
+
+
+def as_plain(made: Any, symbol: str, x: Any, y: Any, frame: Any, limits: Any) -> Any:
+    """What an operator has given, in the order of memory that it has where no array is traced (``lies_plainly``). A
+    handle that is made where nothing is known is held by the run, too."""
+    if made.strides == x.strides == y.strides:
+        return made
+    run = made._tape.shadow
+    if run.following is not None:
+        op = run.following.operations[run.at]
+        strides = op.params["strides"] if op.what is lay_out and op.operands == (made._id,) else None
+    else:
+        most = [limit and (limit + isinstance(end, Handle), 0) for (limit, _), end in zip(limits, (x, y), strict=True)]
+        strides = lies_plainly(symbol, x, y, made, made._tape, frame, most)
+    return laid_out(made, strides) if strides else made

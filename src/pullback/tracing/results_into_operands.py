@@ -19,7 +19,7 @@ Tests: test_operands_are_found_on_the_stack, test_counts_tell_an_operand_that_di
 import dis
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from sys import getrefcount
 from types import CodeType, FrameType, ModuleType
@@ -28,16 +28,25 @@ from weakref import getweakrefcount
 
 import numpy as np
 
-from pullback.recording.handles import FREE, spec_of_handle
-from pullback.recording.tape import Tape
+from pullback.primitives.shaping.reshaping import lay_out
+from pullback.recording.handles import FREE, Handle, spec_of_handle
+from pullback.recording.recorder import call
+from pullback.recording.tape import DEFERRED, Tape
 from pullback.words.call_sites import find_site
-from pullback.words.specs import shared_spec
+from pullback.words.specs import LARGE, shared_spec
 from pullback.words.undocumented import limit
 
 UNKNOWN: Final = -1
 """What stands in the place of an instruction for an operand that a name, a constant, or something else has given."""
+SYMBOLS: Final[dict[Any, str]] = {
+    np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/",
+    "operator_add": "+", "operator_subtract": "-", "operator_multiply": "*", "operator_divide": "/",
+}  # fmt: skip
+"""The operators that NumPy computes into an operand that dies, by ufunc and by name."""
 _UFUNCS: Final[dict[str, Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide}
 _PLAINLY: Final[dict[str, Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+COMMUTE: Final = frozenset("+*")
+"""The operators that NumPy computes into the right operand, too."""
 _REAL: Final = frozenset("fd")
 _NUMBERS: Final = frozenset((float, int))
 _MADE: dict[int, tuple[str, int, int]] = {}
@@ -63,6 +72,25 @@ def taken_over(
             del y._value
             return _UFUNCS[symbol](xv, yv, out=yv)
     return _PLAINLY[symbol](xv, yv)
+
+
+def lies_plainly(symbol: str, x: Any, y: Any, out: Any, tape: Tape, frame: FrameType, limits: Any) -> Any:
+    """The strides that the result of an operator of two large arrays has where they are plain, if not those of ``out``:
+    NumPy computes into an operand that dies, the left one first, and so in its order of memory. ``x`` and ``y`` are the
+    operands, handles or arrays; ``limits`` are those of who calls. A record may need the operands."""
+    found, of_x, of_y = _at(tape, frame)
+    if found != symbol or not numpy_takes_over():
+        return None
+    if of_x != UNKNOWN and _is_temporary(x, y, out, limits[0][0]):
+        return _strides_unlike(x, out)
+    if of_y != UNKNOWN and symbol in COMMUTE and _is_temporary(y, x, out, limits[1][0]):
+        return _strides_unlike(y, out)
+    return None
+
+
+def laid_out(x: Any, strides: tuple[int, ...]) -> Any:
+    """A handle with these strides: recorded, so that whoever runs the records again has it so."""
+    return call(lay_out, (x,), {"strides": strides})
 
 
 def negated(x: Any, xv: Any, tape: Tape, frame: FrameType) -> Any:
@@ -99,10 +127,15 @@ def given(value: Any, out: Any) -> Any:
 
 
 def _asked(tape: Tape, frame: FrameType) -> tuple[str, int, int]:
-    """The operator that a frame is at, and where its operands were made; nothing where it is not the user's, where a
-    value may be looked at again, or where an array of objects may hold the operands."""
+    """As :func:`_at`; nothing where a value may be looked at again, or where an array of objects may hold the
+    operands."""
     if tape.mode or tape.governor is not None or tape.outer is not None or tape.objects < objects_held():
         return _NO_OPERATOR
+    return _at(tape, frame)
+
+
+def _at(tape: Tape, frame: FrameType) -> tuple[str, int, int]:
+    """The operator that a frame is at, and where its operands were made; nothing where it is not the user's."""
     site = tape.sites[frame.f_lasti] if frame.f_code is tape.code else find_site(tape, frame)
     if frame.f_code is not tape.code:
         return _NO_OPERATOR
@@ -126,18 +159,45 @@ def _dies(x: Any, xv: Any, limits: tuple[int, int]) -> bool:
     )  # fmt: skip
 
 
+@cache
+def numpy_takes_over() -> bool:
+    """Whether NumPy computes into operands that die, which it does not on every system."""
+    columns_first = np.zeros((LARGE // 1024, 128)).T
+    return bool((columns_first * 1.0 + np.zeros(columns_first.shape)).flags.fnc)
+
+
+def _is_temporary(x: Any, y: Any, out: Any, most: int) -> bool:
+    """Whether NumPy would compute an operator of two plain arrays in the array of ``x``, which dies: there are then at
+    most so many references to it, or to its handle."""
+    if getrefcount(x) > most:
+        return False
+    (xv, owns), (yv, _) = _layout(x, out), _layout(y, out)
+    return bool(owns and yv.shape == xv.shape and yv.ndim and np.can_cast(yv.dtype, xv.dtype, "safe"))
+
+
+def _strides_unlike(x: Any, out: Any) -> Any:
+    """The strides of an operand, if they are not those of the result."""
+    strides = _layout(x, out)[0].strides
+    return None if strides == _layout(out, out)[0].strides else strides
+
+
+def _layout(x: Any, out: Any) -> tuple[Any, bool]:
+    """What lies in memory as the value of an operand, which is the result where that has taken it over, and whether
+    that owns its memory."""
+    if not isinstance(x, Handle):
+        return x, isinstance(x, np.ndarray) and x.flags.owndata
+    if x._tape.mode == DEFERRED:
+        return x, type(x) is x._tape.kinds.tracer
+    value = getattr(x, "_value", out)
+    return value, isinstance(value, np.ndarray) and value.flags.owndata
+
+
 def _goes_into(y: Any, xv: Any) -> bool:
     """Whether an operator of an array ``xv`` and ``y`` gives an array of the same shape, dtype and strides."""
     kind = type(y)
     if kind is np.ndarray:
         return y.dtype is xv.dtype and (y.shape == xv.shape or (y.ndim < xv.ndim and y.shape == xv.shape[-y.ndim :]))
     return kind in _NUMBERS or (kind is np.float64 and xv.dtype.char == "d")
-
-
-TAKING_OVER: Final[dict[str, Any]] = {
-    "taken_over": taken_over, "negated": negated, "computed": computed, "given": given,
-}  # fmt: skip
-"""What the text of a generated caller refers to."""
 
 
 # ------------------------------------------------------------------------------------------------ what the stack holds
@@ -233,12 +293,26 @@ class _Operand:
         return _right(of_array, self)
 
     def __array_ufunc__(self, func: Any, how: str, x: Any, y: Any = None, *more: Any, **kwargs: Any) -> int:
-        return _operated(x, False)
+        if y is None:
+            return _operated(x, False)
+        return _turning(x, y) if func is np.add else _by_variant(x, y)
 
 
 def _left(x: _Operand, y: bool) -> int:
     xv = x.value
     return _operated(x, y) if xv is not y else 0
+
+
+def _by_variant(x: Any, y: Any) -> int:
+    return _turning(x, y)
+
+
+def _turning(x: Any, y: Any) -> int:
+    return _turned(x, y)
+
+
+def _turned(x: Any, y: Any) -> int:
+    return _counts(x, None)[0] if type(x) is np.ndarray and x.size > 1 else _counts(y, None)[0]
 
 
 def _right(x: bool, y: _Operand) -> int:
@@ -278,6 +352,17 @@ CALLED: Final = (limit(lambda held: np.negative(held.pop()), 10, lambda: _Operan
 """The limits for the argument of a ufunc."""
 
 
+BY_UFUNC: Final = (
+    (limit(lambda held: held.pop() + _Operand(None), 8, lambda: np.empty(2)), 0),
+    (limit(lambda held: np.empty(1) + held.pop(), 10, lambda: _Operand(None)), 0),
+)
+WIDE_BY_UFUNC: Final = (
+    (limit(lambda held: held.pop() - _Operand(None), 9, lambda: np.empty(2)), 0),
+    (limit(lambda held: np.empty(1) - held.pop(), 11, lambda: _Operand(None)), 0),
+)
+"""The limits for an operator whose left operand is an array, which calls the ufunc."""
+
+
 def counting(seen: Callable[[], int]) -> Callable[[], int]:
     """What gives a greater number than before while there is an array of objects that was not there before: ``seen``,
     if it does; else a greater one each time."""
@@ -287,3 +372,11 @@ def counting(seen: Callable[[], int]) -> Callable[[], int]:
 
 objects_held: Final = counting(partial(getrefcount, np.dtype(object)))
 """A count that is asked when a trace begins, in which this file may not be entered again."""
+
+
+TAKING_OVER: Final[dict[str, Any]] = {
+    "taken_over": taken_over, "negated": negated, "computed": computed, "given": given,
+    "lies_plainly": lies_plainly, "laid_out": laid_out,
+    "NARROW": NARROW, "WIDE": WIDE, "BY_UFUNC": BY_UFUNC, "WIDE_BY_UFUNC": WIDE_BY_UFUNC,
+}  # fmt: skip
+"""What the text of a generated caller refers to."""

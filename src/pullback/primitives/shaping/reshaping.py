@@ -62,6 +62,9 @@ python_number = primitive(
 copy = primitive(
     lambda x, *, order: np.array(x, order=order, copy=True), name="copy_array", linear=("x",), vjps={"x": lambda ct: ct}
 )
+lay_out = primitive(
+    lambda x, *, strides: _laid_out(x, strides), name="lay_out", linear=("x",), vjps={"x": lambda ct: ct}
+)
 astype = primitive(
     lambda x, *, dtype, order, casting: (x if hasattr(x, "astype") else np.asarray(x)).astype(dtype, order, casting),
     name="cast",
@@ -99,6 +102,13 @@ def _memory_order(a: Any) -> tuple[int, ...]:
                 place = k
         order.insert(place, axis)
     return tuple(reversed(order))
+
+
+def _laid_out(x: Any, strides: tuple[int, ...]) -> Any:
+    """A copy of ``x`` that owns its memory, with these strides, which leave no gaps."""
+    out = np.empty_like(np.lib.stride_tricks.as_strided(np.empty(0, x.dtype), x.shape, strides))
+    out[...] = x
+    return out
 
 
 def laid_as(x: Any, plain: Any) -> Any:
