@@ -7,7 +7,7 @@ import pytest
 
 import pullback as pb
 from pullback.memory.in_force import depth
-from pullback.tracing import taking_over
+from pullback.tracing import results_into_operands
 from pullback.words.errors import ReplayError, StructureError, TracerError, WriteError
 
 X = np.array([0.3, -0.7, 1.1])
@@ -272,7 +272,7 @@ def test_what_numpy_computes_into_temporaries_lies_as_there(name):
 
 
 def test_another_order_of_memory_is_told(monkeypatch):
-    monkeypatch.setattr(taking_over, "numpy_takes_over", lambda: False)
+    monkeypatch.setattr(results_into_operands, "numpy_takes_over", lambda: False)
     try:
         pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, lambda _, u: MIXED["a state"][0](u), x)), policy=pb.Recompute(3))(W)
     except pb.ReplayError as error:

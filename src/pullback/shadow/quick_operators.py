@@ -23,7 +23,7 @@ from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Primitive
 from pullback.shadow.operations import ADD, MOST, READ, TAKE, WRITE, Constant, Operation
 from pullback.shadow.very_handles import as_plain, element, is_large, of_two
-from pullback.tracing.taking_over import BY_UFUNC, SYMBOLS, WIDE
+from pullback.tracing.results_into_operands import BY_UFUNC, SYMBOLS, WIDE
 from pullback.tracing.tracer import Tracer, View, caller
 from pullback.tracing.ufuncs import SCALARS, meant
 from pullback.words.sameness import same_content

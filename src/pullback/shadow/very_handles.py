@@ -13,7 +13,7 @@ from pullback.primitives.shaping.reshaping import lay_out
 from pullback.recording.handles import Handle
 from pullback.recording.tape import DEFERRED
 from pullback.shadow.operations import MOST
-from pullback.tracing.taking_over import laid_out, lies_plainly
+from pullback.tracing.results_into_operands import laid_out, lies_plainly
 from pullback.words.undocumented import error_state
 
 
@@ -78,8 +78,9 @@ def again(run: Any, function: Any, args: tuple[Any, ...], plain: type[Any]) -> A
 
 def is_large(made: Any, x: Any, y: Any) -> bool:
     """Whether an operator of two arrays of one shape has given a large one."""
+    spec = made._spec if isinstance(made, Handle) and made._tape.mode == DEFERRED else None
     return (
-        isinstance(made, Handle) and made._tape.mode == DEFERRED and made._spec.large
+        spec is not None and spec.large
         and getattr(x, "shape", None) == getattr(y, "shape", None)
     )  # fmt: skip
 

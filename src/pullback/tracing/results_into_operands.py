@@ -328,7 +328,7 @@ def _taken(x: _Operand, xv: Any, of_array: bool) -> int:
     return _counts(x, xv)[of_array]
 
 
-def _counts(x: _Operand, xv: Any) -> tuple[int, int]:
+def _counts(x: Any, xv: Any) -> tuple[int, int]:
     return getrefcount(x), getrefcount(xv)
 
 
