@@ -9,7 +9,7 @@ import pytest
 import pullback as pb
 from pullback.bodies import proofs
 from pullback.bodies.proofs import Proof
-from pullback.loop_steps import proved_pass, proved_steps, straight_steps
+from pullback.loop_steps import proved_pass, proved_steps
 from pullback.loop_steps.proved_pass import ProvedPass
 
 N = 150
@@ -45,26 +45,6 @@ def gradients(make, policy, staging="numpy", given=(U, C), **said):
     for _ in range(3):  # the actions of a schedule are known from the third call on
         value, (by_u, by_c) = found(*given)
     return [np.asarray(value).tobytes(), by_u.tobytes(), by_c.tobytes()]
-
-
-@pytest.fixture
-def rested(monkeypatch):
-    """How many steps and actions each stretch took without the body."""
-    seen = []
-
-    def noted(*args, recorded_on=straight_steps.recorded_on):
-        k, state = recorded_on(*args)
-        seen.append(k - args[2])
-        return k, state
-
-    def carried(self, numbers, at, carry_out=ProvedPass.carry_out):
-        reached = carry_out(self, numbers, at)
-        seen.append((reached - at) // 3)
-        return reached
-
-    monkeypatch.setattr(straight_steps, "recorded_on", noted)
-    monkeypatch.setattr(ProvedPass, "carry_out", carried)
-    return seen
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)

@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.loop_steps import straight_steps
-from pullback.loop_steps.proved_pass import ProvedPass
 from pullback.testing.comparing.bits import same_bits
 from pullback.words.structures import flatten
 
@@ -66,26 +64,6 @@ CARRIES = {
 
 def _within(s, after):
     return (after[0], s[0][1] * 0.99), after[1]
-
-
-@pytest.fixture
-def rested(monkeypatch):
-    """How many steps and actions each stretch took without the body."""
-    seen, recorded_on, carry_out = [], straight_steps.recorded_on, ProvedPass.carry_out
-
-    def noted(*args):
-        k, state = recorded_on(*args)
-        seen.append(k - args[2])
-        return k, state
-
-    def carried(self, numbers, at):
-        reached = carry_out(self, numbers, at)
-        seen.append((reached - at) // 3)
-        return reached
-
-    monkeypatch.setattr(straight_steps, "recorded_on", noted)
-    monkeypatch.setattr(ProvedPass, "carry_out", carried)
-    return seen
 
 
 def measured(body, carry, policy, staging, form="fori_loop", start=0):

@@ -28,7 +28,7 @@ from pullback.scheduling.actions import Delete, Save
 from pullback.scheduling.simulator import machine_for, play
 from pullback.testing.comparing.differences import flatten as side_by_side
 from pullback.testing.comparing.differences import inner, random_cotangents, random_like, richardson
-from pullback.testing.comparing.trees import inexact_leaves
+from pullback.testing.comparing.inexact_leaves import inexact_leaves
 from pullback.testing.gradients.taylor import taylor_test
 from pullback.transforms.argnums import function_of_chosen, name_of, positions
 from pullback.transforms.reverse import vjp

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.testing.comparing.faults import Fault, raise_faults
-from pullback.testing.comparing.trees import inexact_leaves
+from pullback.testing.comparing.inexact_leaves import inexact_leaves
 from pullback.testing.gradients.hessian_check import hessian_faults
 from pullback.testing.gradients.jacobian_check import level_faults, next_level, start_level
 from pullback.words.call_sites import public

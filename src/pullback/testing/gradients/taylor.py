@@ -8,7 +8,7 @@ import numpy as np
 from attrs import field, frozen
 
 from pullback.testing.comparing.differences import inner, random_like
-from pullback.testing.comparing.trees import inexact_leaves
+from pullback.testing.comparing.inexact_leaves import inexact_leaves
 from pullback.transforms.argnums import name_of
 from pullback.transforms.reverse import value_and_grad
 from pullback.words.call_sites import public

@@ -15,7 +15,7 @@ from pullback.scheduling.simulator import Simulation, simulate
 from pullback.testing.comparing.bits import same_bits
 from pullback.testing.comparing.differences import random_cotangents
 from pullback.testing.comparing.faults import Fault, raise_faults
-from pullback.testing.comparing.trees import inexact_leaves
+from pullback.testing.comparing.inexact_leaves import inexact_leaves
 from pullback.testing.policies.programs import PROGRAMS
 from pullback.transforms.reverse import vjp
 from pullback.words.call_sites import public
