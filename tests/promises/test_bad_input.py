@@ -41,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("state_restored")
 )
 def test_non_scalar_output(f, given):
     with pytest.raises(
-        NotDifferentiableError, match=rf"grad needs a scalar output, <lambda> returned {given}.*(sum it|vjp)"
+        NotDifferentiableError, match=rf"a gradient needs a scalar output, <lambda> returned {given}.*(sum it|vjp)"
     ):
         pb.grad(f)(X)
 

@@ -31,7 +31,7 @@ from pullback.words.structures import map_leaves
 
 
 def name(u: Any, tag: str, *, step: Any = None) -> Any:
-    """``u``, with its cotangent to be had by ``tag`` from a reverse pass: ``u = pb.name(u, "u")``. Its values and bits
+    """``u``, whose cotangent a reverse pass hands out by ``tag``: ``u = pb.name(u, "u")``. Its values and bits
     are those of ``u``.
 
     Use what is returned: what is computed from ``u`` before the mark is not counted. Inside a trace a plain floating

@@ -89,8 +89,8 @@ def scalar_seed(out: Any, f: Any, *, holomorphic: bool) -> Any:
             else ""
         )
         raise NotDifferentiableError(
-            f"grad needs a scalar output, {name} returned {given}; {aux}sum it, or use vjp, which takes a cotangent "
-            "of the output"
+            f"a gradient needs a scalar output, {name} returned {given}; {aux}sum it, or use vjp, which takes a "
+            "cotangent of the output"
         )
     dtype = np.dtype(out.dtype if hasattr(out, "dtype") else type(value(out)))
     if dtype.kind == "c" and not holomorphic:
