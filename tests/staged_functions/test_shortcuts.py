@@ -18,7 +18,7 @@ import pullback as pb
 from pullback.bodies.deterministic_functions import NotTheSameError, reads_of
 from pullback.staged_functions import shortcut_callers, shortcuts
 from pullback.staged_functions.known_functions import gradient_of, staged_of
-from pullback.staged_functions.shortcut_making import behind
+from pullback.staged_functions.shortcut_making import function_within
 from pullback.words.call_sites import MISSED
 
 X, T = np.array([0.3, -0.2]), np.array([1.0, 0.5])
@@ -394,7 +394,7 @@ def _catches(q):
 )  # fmt: skip
 def test_what_is_not_proved(f):
     with pytest.raises(NotTheSameError):
-        reads_of(f, behind)
+        reads_of(f, function_within)
 
 
 def test_what_is_proved():
@@ -405,7 +405,7 @@ def test_what_is_proved():
         return np.sum(total) + np.linalg.norm(shift) if q.shape else total
 
     for f in (potential, pb.staged(potential), pb.grad(potential), local):
-        assert reads_of(f, behind).hold()
+        assert reads_of(f, function_within).hold()
 
 
 def test_an_argument_written_in_place_is_refused_as_ever():

@@ -34,22 +34,22 @@ HANDED_ON: Final = frozenset("tolist item fill nonzero strides flat".split())
 """What is the array's own."""
 
 
-def behind(x: Any) -> Any:
+def array_of(x: Any) -> Any:
     """The array of a matrix, and anything else as it is; in lists, too."""
     if isinstance(x, Matrix | PLAIN):
         return x.A
-    return type(x)(map(behind, x)) if type(x) in (list, tuple) else x
+    return type(x)(map(array_of, x)) if type(x) in (list, tuple) else x
 
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: behind(x) for name, x in options.items()}
+    return {name: array_of(x) for name, x in options.items()}
 
 
 def _in_place(by: Callable[[Any, Any], Any]) -> Any:
     """The method that writes into the array what an operator gives."""
 
     def method(self: Any, other: Any) -> Any:
-        self.A[...] = behind(by(self, other))
+        self.A[...] = array_of(by(self, other))
         return self
 
     return method
@@ -57,7 +57,7 @@ def _in_place(by: Callable[[Any, Any], Any]) -> Any:
 
 def _comparing(by: Callable[[Any, Any], Any]) -> Any:
     """The method that gives a plain matrix of what a comparison gives."""
-    return lambda self, other: np.atleast_2d(by(self.A, behind(other))).view(PLAIN)
+    return lambda self, other: np.atleast_2d(by(self.A, array_of(other))).view(PLAIN)
 
 
 @define(eq=False, repr=False)
@@ -86,7 +86,7 @@ class Matrix:
             is_matrix = isinstance(args[1] if len(args) > 1 else kwargs["b"], Matrix | PLAIN)
         elif not is_matrix and func not in ARRAYS:
             raise _refusal(f"numpy.{func.__name__}")
-        found = func(*map(behind, args), **_named(kwargs))
+        found = func(*map(array_of, args), **_named(kwargs))
         return of_array(found) if is_matrix else found
 
     def __getattr__(self, name: str) -> Any:
@@ -95,7 +95,7 @@ class Matrix:
                 getattr(np, name)(self.A, axis=axis, keepdims=axis is not None, **options)
             )
         if name in WRAPPED:
-            return lambda *args, **options: of_array(getattr(self.A, name)(*map(behind, args), **_named(options)))
+            return lambda *args, **options: of_array(getattr(self.A, name)(*map(array_of, args), **_named(options)))
         if name in HANDED_ON:
             return getattr(self.A, name)
         if name.startswith("_") or not hasattr(PLAIN, name):
@@ -138,7 +138,7 @@ class Matrix:
         return bool(self.A)
 
     def __getitem__(self, key: Any) -> Any:
-        found = self.A[behind(key)]
+        found = self.A[array_of(key)]
         if np.ndim(found) != 1:
             return of_array(found)
         second: Any = key[1] if isinstance(key, tuple) and len(key) == 2 else slice(None)
@@ -148,19 +148,19 @@ class Matrix:
     def __setitem__(self, key: Any, given: Any) -> None:
         parts = key if isinstance(key, tuple) else (key,)
         if any(isinstance(part, slice) for part in parts) and all(type(part) in (int, slice) for part in parts):
-            self[key].A[...] = behind(given)  # a row or a column has two axes here, too
+            self[key].A[...] = array_of(given)  # a row or a column has two axes here, too
         else:
-            self.A[behind(key)] = behind(given)
+            self.A[array_of(key)] = array_of(given)
 
     # ---------------------------------------------------------------------------------------------------- arithmetic
     def dot(self, other: Any) -> Any:
-        return of_array(np.dot(self.A, behind(other)))
+        return of_array(np.dot(self.A, array_of(other)))
 
     def __matmul__(self, other: Any) -> Any:
-        return of_array(self.A @ behind(other))
+        return of_array(self.A @ array_of(other))
 
     def __rmatmul__(self, other: Any) -> Any:
-        return of_array(behind(other) @ self.A)
+        return of_array(array_of(other) @ self.A)
 
     def __mul__(self, other: Any) -> Any:
         return of_array(self.A * other if _is_number(other) else self.A @ _two_axes(other))
@@ -178,22 +178,22 @@ class Matrix:
         return of_array(np.abs(self.A))
 
     def __truediv__(self, other: Any) -> Any:
-        return of_array(self.A / behind(other))
+        return of_array(self.A / array_of(other))
 
     def __rtruediv__(self, other: Any) -> Any:
-        return of_array(behind(other) / self.A)
+        return of_array(array_of(other) / self.A)
 
     def __add__(self, other: Any) -> Any:
-        return of_array(self.A + behind(other))
+        return of_array(self.A + array_of(other))
 
     def __radd__(self, other: Any) -> Any:
-        return of_array(behind(other) + self.A)
+        return of_array(array_of(other) + self.A)
 
     def __sub__(self, other: Any) -> Any:
-        return of_array(self.A - behind(other))
+        return of_array(self.A - array_of(other))
 
     def __rsub__(self, other: Any) -> Any:
-        return of_array(behind(other) - self.A)
+        return of_array(array_of(other) - self.A)
 
     __iadd__, __isub__ = _in_place(operator.add), _in_place(operator.sub)
     __imul__, __itruediv__ = _in_place(operator.mul), _in_place(operator.truediv)
@@ -219,7 +219,7 @@ def _is_number(x: Any) -> bool:
 
 def _two_axes(x: Any) -> Any:
     """The array of what a matrix is multiplied by: a row, where it has one axis."""
-    given = behind(x)
+    given = array_of(x)
     return np.atleast_2d(converted(np.asarray, given, (), {}) if type(given) is list and holds_tracer(given) else given)
 
 
@@ -252,7 +252,7 @@ class MatrixMaker:
         shared = self.name == "asmatrix" or not copy
         if shared and isinstance(data, Matrix) and dtype is None:
             return data
-        given = behind(data)
+        given = array_of(data)
         if not holds_tracer(given):
             made = (defmatrix.asmatrix if shared else PLAIN)(given, dtype)
             return made if shared and isinstance(given, np.ndarray) else self.own(made)
@@ -286,7 +286,7 @@ matrix, asmatrix = MatrixMaker("matrix", _itself), MatrixMaker("asmatrix", _itse
 
 def bmat(obj: Any, *, own: Callable[[Any], Any] = _itself) -> Any:
     """numpy.bmat, whose blocks may be traced."""
-    blocks = behind(obj)
+    blocks = array_of(obj)
     if not holds_tracer(blocks):
         return own(defmatrix.bmat(blocks))
     rows = blocks if any(type(row) in (list, tuple) for row in blocks) else [blocks]

@@ -306,7 +306,7 @@ def of_module(x: Any) -> Any:
     return found
 
 
-def behind(x: Any) -> Any:
+def array_if_unwritten(x: Any) -> Any:
     """The plain array for which a handle stands, if nothing was written to it since; anything else as it is."""
     if not issubclass(type(x), Handle) or x._id is not None:
         return x

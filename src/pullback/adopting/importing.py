@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pullback.adopted_kinds.dispatching import matching
 from pullback.adopted_loops.loop_code import LOCALS, LOOP
-from pullback.adopting.arrays_as_handles import arguments, behind, fresh, leaving, of_module
+from pullback.adopting.arrays_as_handles import arguments, array_if_unwritten, fresh, leaving, of_module
 from pullback.adopting.namespaces import Namespace, answered, handed_on
 from pullback.adopting.python_builtins import (
     called,
@@ -85,7 +85,7 @@ class AdoptedModule(ModuleType):
         return of_module(found) if LIVE and not name.startswith("__") else found
 
     def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, behind(value) if LIVE else value)
+        super().__setattr__(name, array_if_unwritten(value) if LIVE else value)
 
 
 class AdoptedLoader(SourceFileLoader):

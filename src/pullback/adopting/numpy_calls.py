@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from pullback.adopted_kinds.matrices import Matrix, behind, of_array
+from pullback.adopted_kinds.matrices import Matrix, array_of, of_array
 from pullback.primitives.shaping.nested_lists import (
     as_operand,
     carries,
@@ -55,7 +55,7 @@ def _joining(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def join(arrays: Any, *args: Any, **kwargs: Any) -> Any:
         if type(arrays) in (list, tuple) and any(isinstance(part, Matrix) for part in arrays):
-            return of_array(join(behind(arrays), *args, **kwargs))
+            return of_array(join(array_of(arrays), *args, **kwargs))
         parts = (
             arrays
             if isinstance(arrays, Handle | np.ndarray) or not holds_tracer(arrays)
@@ -150,7 +150,7 @@ class Concatenator:
     def __getitem__(self, key: Any) -> Any:
         items = key if isinstance(key, tuple) else (key,)
         if any(isinstance(item, Matrix) for item in items):
-            return of_array(self[behind(items)])
+            return of_array(self[array_of(items)])
         if not any(holds_tracer(bound) for item in items for bound in _bounds(item)):
             return self.own[key]
         words = items[:1] if isinstance(items[0], str) else ()

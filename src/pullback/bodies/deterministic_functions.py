@@ -151,11 +151,11 @@ class Reads:
         )
 
 
-Behind = Callable[[Any], Any]
+Within = Callable[[Any], Any]
 """The function behind one that the library has made, which does nothing but differentiate it; None for any other."""
 
 
-def reads_of(f: Any, behind: Behind, *, steps: bool = False) -> Reads:
+def reads_of(f: Any, within: Within, *, steps: bool = False) -> Reads:
     """What ``f`` reads from outside; raises :class:`NotTheSameError` where that cannot be said.
 
     Of ``steps`` of a loop it is said with less: they may read handles of the trace around, of which the loop knows that
@@ -163,7 +163,7 @@ def reads_of(f: Any, behind: Behind, *, steps: bool = False) -> Reads:
     writes have left what is read as it was, and so will those of every other run.
     """
     reads = Reads(steps)
-    _function(f, reads, behind)
+    _function(f, reads, within)
     _require_members(reads)
     return reads
 
@@ -196,8 +196,8 @@ def instructions_of(code: CodeType) -> list[dis.Instruction]:
     return [one for one in dis.get_instructions(code) if one.opname not in ("CACHE", "EXTENDED_ARG")]
 
 
-def _function(f: Any, reads: Reads, behind: Behind) -> None:
-    while type(f) is MadeFunction and (inner := behind(f)) is not None:
+def _function(f: Any, reads: Reads, within: Within) -> None:
+    while type(f) is MadeFunction and (inner := within(f)) is not None:
         f = inner
     if type(f) is not FunctionType or f.__kwdefaults__:
         raise NotTheSameError(f"it calls {f!r}")
@@ -209,10 +209,10 @@ def _function(f: Any, reads: Reads, behind: Behind) -> None:
     for value in f.__defaults__ or ():
         _data(value, reads)
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
-    _code(f.__code__, f, cells, reads, behind)
+    _code(f.__code__, f, cells, reads, within)
 
 
-def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, behind: Behind) -> None:
+def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, within: Within) -> None:
     """One body; of a name in ``cells`` None says that it is local to a function around."""
     if code.co_flags & 0x2A0:  # a generator, a coroutine
         raise NotTheSameError("it is a generator")
@@ -224,14 +224,14 @@ def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, 
             if name == "LOAD_DEREF" and (value in code.co_cellvars or cells.get(value, one) is None):
                 continue
             found = _global(f, value, reads) if name == "LOAD_GLOBAL" else _cell(cells[value], reads)
-            looked_at = at + 1 + _reached(found, instructions[at + 1 :], reads, behind)
+            looked_at = at + 1 + _reached(found, instructions[at + 1 :], reads, within)
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
             if at >= looked_at:
                 _member(value, reads)
         elif name == "LOAD_CONST":
             if isinstance(value, CodeType):
                 inner = {each: None if each in code.co_cellvars else cells[each] for each in value.co_freevars}
-                _code(value, f, inner, reads, behind)
+                _code(value, f, inner, reads, within)
         elif name == "STORE_DEREF":
             if value not in code.co_cellvars:
                 raise NotTheSameError("it changes a name around it")
@@ -244,7 +244,7 @@ def _code(code: CodeType, f: FunctionType, cells: dict[str, Any], reads: Reads, 
             raise NotTheSameError(f"it has the instruction {name}")
 
 
-def _reached(found: Any, after: list[dis.Instruction], reads: Reads, behind: Behind) -> int:
+def _reached(found: Any, after: list[dis.Instruction], reads: Reads, within: Within) -> int:
     """What an instruction loads from outside; how many instructions after it ask for members, which are looked up."""
     path: list[str] = []
     for one in after:
@@ -263,7 +263,7 @@ def _reached(found: Any, after: list[dis.Instruction], reads: Reads, behind: Beh
     if _is_known(found) or _is_public(found, _OF_STEPS if reads.steps else _TRANSFORMS):
         return n
     if type(found) in (FunctionType, MadeFunction):
-        _function(found, reads, behind)
+        _function(found, reads, within)
     else:
         _data(found, reads)
     return n

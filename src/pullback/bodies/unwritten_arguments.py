@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from pullback.bodies.deterministic_functions import Behind, NotTheSameError, Reads, reads_of
+from pullback.bodies.deterministic_functions import NotTheSameError, Reads, Within, reads_of
 from pullback.words.structures import LEAVES
 
 BEFORE = 2
@@ -26,7 +26,7 @@ class UnwrittenArguments:
     """
 
     f: Callable[..., Any]
-    behind: Behind
+    within: Within
     n_waiting: int = field(default=BEFORE, init=False)
     n_made: int = field(default=0, init=False)
     reads: Reads | None = field(default=None, init=False)
@@ -57,7 +57,7 @@ class UnwrittenArguments:
             return False
         self.n_made += 1
         try:
-            self.reads = reads_of(self.f, self.behind)
+            self.reads = reads_of(self.f, self.within)
         except NotTheSameError:
             self.reads, self.n_made = None, MOST_MADE
             return False

@@ -121,7 +121,7 @@ class LoopCall:
             xs = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in xs]
         if tape is None:
             steps, around = self._steps(xs, None), stepping()
-            steps.ledger = steps.ledger if around is None else around.behind
+            steps.ledger = steps.ledger if around is None else around.untold
             results = run_untraced(steps, [value_for(leaf, None) for leaf in leaves], n, self._goes_on)
             return self._structured(steps, results, len(leaves))
         if n == 0:
@@ -168,7 +168,7 @@ class LoopCall:
         ledger = tape.ledger if tape is not None and tape.ledger is not None else Ledger()
         values = None if xs is None else [value_for(leaf, tape) for leaf in xs]
         within = tape is not None and tape.captures is not None  # a step of another loop, which may be run again
-        ledger = ledger.behind if within else self._told(ledger, tape)
+        ledger = ledger.untold if within else self._told(ledger, tape)
         verifier = Verifier(self.name, reruns and self.verify != "off", (reruns or within) and self.verify == "all")
         if self.surroundings is not None:
             verifier.suspects = self.surroundings.suspects
@@ -179,7 +179,7 @@ class LoopCall:
 
     def _told(self, ledger: Any, tape: Tape | None) -> Any:
         """The ledger, where somebody watches one that shows how far the loop is."""
-        if tape is not None and progress_in_force(self.progress) and planned() is None and ledger.behind is ledger:
+        if tape is not None and progress_in_force(self.progress) and planned() is None and ledger.untold is ledger:
             from pullback.watching.progress import told  # noqa: PLC0415 - for those who watch
 
             return told(ledger)

@@ -151,7 +151,7 @@ def _require_no_journal() -> None:
 
 def _told(ledger: Any, progress: bool | None) -> Any:
     """The ledger, where somebody watches one that shows how far the steps are."""
-    if not progress_in_force(progress) or planned() is not None or ledger.behind is not ledger:
+    if not progress_in_force(progress) or planned() is not None or ledger.untold is not ledger:
         return ledger
     from pullback.watching.progress import told  # noqa: PLC0415 - for those who watch
 
@@ -161,7 +161,7 @@ def _told(ledger: Any, progress: bool | None) -> Any:
 def _telling(tape: Tape, items: Any, progress: bool | None) -> Any:
     """Who shows how far the steps of save-all over ``items`` are, of which the pull will tell; None for nobody."""
     telling = tape.telling or _told(tape.ledger, progress)
-    if telling.behind is telling:
+    if telling.untold is telling:
         return None
     tape.telling, tape.ledger.heard = telling, True
     telling.begins(_length(items), None, {})

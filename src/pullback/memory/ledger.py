@@ -95,7 +95,7 @@ class Ledger:
         return self.heard or self.counted
 
     @property
-    def behind(self) -> "Ledger":
+    def untold(self) -> "Ledger":
         """The ledger itself, told to nobody: of loops inside steps."""
         return self
 

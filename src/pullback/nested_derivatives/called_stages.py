@@ -27,7 +27,7 @@ from pullback.recording.tape import FORWARD, Tape
 from pullback.shadow.collective_pulls import draw
 from pullback.staged_functions.derivative_stages import exits_of
 from pullback.staged_functions.hot_runs import Ready
-from pullback.staged_functions.known_functions import behind
+from pullback.staged_functions.known_functions import function_within
 from pullback.staged_functions.shortcut_making import carried
 from pullback.staging.forward_statements import NotStageableError
 from pullback.staging.recorded_steps import require_equal
@@ -124,7 +124,7 @@ def _reads(f: FunctionType, n_args: int, parts: tuple[int, ...], leaves: list[An
     # Copies, so that an array in a cell is told from one that is read elsewhere as well.
     values = [faithful(_plain(x)) for x in leaves]
     function, _ = filled(f, n_args, parts, values)
-    reads = reads_of(function, behind)
+    reads = reads_of(function, function_within)
     own = {id(cell) for cell in function.__closure__ or ()}
     entering = {id(x) for x in values if type(x) is np.ndarray}
     reads.cells = [(cell, held) for cell, held in reads.cells if id(cell) not in own]

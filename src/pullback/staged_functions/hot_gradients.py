@@ -17,7 +17,7 @@ from pullback.memory.in_force import nothing_in_force, recording_alone, staging_
 from pullback.recording.tape import SMALL, Tape
 from pullback.recording.writes import WRITE_OPCODES
 from pullback.rules.forms import FORMS
-from pullback.staged_functions.known_functions import CARRIED, behind, calls_staged, staged_of
+from pullback.staged_functions.known_functions import CARRIED, calls_staged, function_within, staged_of
 from pullback.tracing.running import Traced
 
 FEW = 32
@@ -120,7 +120,7 @@ class Hot:
             # Imported here as below.
             from pullback.bodies.unwritten_arguments import UnwrittenArguments  # noqa: PLC0415 - as above
 
-            self.unwritten = UnwrittenArguments(self.f, behind)
+            self.unwritten = UnwrittenArguments(self.f, function_within)
         found: bool = self.unwritten.are(args, where)
         return found
 

@@ -47,7 +47,7 @@ def calls_staged(f: Any) -> str:
     return "gradients" if any(gradient_of(one) is not None for one in found) else ""
 
 
-def behind(f: Any) -> Any:
+def function_within(f: Any) -> Any:
     """The function that a staged one, or a gradient, is made of; None for any other."""
     known = staged_of(f) or gradient_of(f)
     return None if known is None else known.f

@@ -27,7 +27,7 @@ from pullback.staged_functions.call_record import Exits
 from pullback.staged_functions.derivative_stages import exits_of, pushed, swept
 from pullback.staged_functions.hot_runs import Ready
 from pullback.staged_functions.inlined_run import entered_as
-from pullback.staged_functions.known_functions import CARRIED, behind, staged_of
+from pullback.staged_functions.known_functions import CARRIED, function_within, staged_of
 from pullback.staged_functions.shortcut_callers import caller_when_it_pays
 from pullback.staged_functions.shortcuts import MOST_COMPARED, Shortcut, Shortcuts
 from pullback.staged_functions.staged_functions import StagedFunction, traced_among
@@ -97,7 +97,7 @@ def _of_gradient(owner: Any, what: Any, args: tuple[Any, ...]) -> Shortcut:
     if list(where) != sorted(where):
         raise NotStageableError("the arguments are chosen in another order")
     leaves, definition, places = leaves_of_call(args, where)
-    reads = reads_of(owner.f, behind)
+    reads = reads_of(owner.f, function_within)
     known = owner if isinstance(owner, StagedFunction) else None if owner.calls_staged else owner.known
     structure = definition and flatten((args, {}))[1]
     found = None if known is None else _told(known, args, leaves, structure, places)
@@ -294,7 +294,7 @@ def _of_tangent(f: Any, args: tuple[Any, ...], forward: Any) -> Shortcut:
             raise NotStageableError("an argument is of no common kind")
         if type(t) is np.ndarray and not t.flags.c_contiguous:
             raise NotStageableError("a tangent is laid out in another way")
-    reads, places = reads_of(f, behind), list(range(2 * n))
+    reads, places = reads_of(f, function_within), list(range(2 * n))
     kinds = kinds_of_leaves(list(args), places)
     inner = pushed(tangents, kind, lambda given, _, __: [f(*given)])
     try:

@@ -18,7 +18,7 @@ from pullback.recording.copies import faithful
 from pullback.recording.handles import Handle
 from pullback.shadow.collective_pulls import draw
 from pullback.staged_functions.derivative_stages import nesting_of
-from pullback.staged_functions.known_functions import behind
+from pullback.staged_functions.known_functions import function_within
 from pullback.staged_functions.shortcut_making import carried, kinds_of_leaves, leaves_of_call, require_unwritten
 from pullback.staged_functions.shortcuts import Shortcut, bits_where_shared, may_enter
 from pullback.staged_pulls.push_functions import handed_out, written_for_many
@@ -145,7 +145,7 @@ def _made(
     ordinary: Callable[[Sequence[Any]], list[Any]],
 ) -> Tangential:  # fmt: skip
     leaves, definition, places = leaves_of_call(args, where)
-    reads, kinds = reads_of(f, behind), kinds_of_leaves(leaves, places)
+    reads, kinds = reads_of(f, function_within), kinds_of_leaves(leaves, places)
     xs = [leaves[k] for k in places]
     spec = spec_of(xs[place])
     if any(type(x) is float for x in xs):

@@ -113,23 +113,23 @@ class Course:
 class TellingLedger:
     """A ledger that tells a course, and is in all else the one behind it."""
 
-    __slots__ = ("behind", "course", "marks")
+    __slots__ = ("course", "marks", "untold")
     separates = True
 
-    def __init__(self, behind: Any, course: Course) -> None:
-        object.__setattr__(self, "behind", behind)
+    def __init__(self, untold: Any, course: Course) -> None:
+        object.__setattr__(self, "untold", untold)
         object.__setattr__(self, "course", course)
         object.__setattr__(self, "marks", [])
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "behind"), name)
+        return getattr(object.__getattribute__(self, "untold"), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "n_forward":
-            n = value - self.behind.n_forward
+            n = value - self.untold.n_forward
             if n > 0:
                 self.course.did(AGAIN if self.course.turned else SWEEP, n)
-        setattr(self.behind, name, value)
+        setattr(self.untold, name, value)
 
     @property
     def heard(self) -> bool:
@@ -175,21 +175,21 @@ class TellingLedger:
     def returns_to(self, run: Any, *agreed: Any) -> None:
         """As the ledger does; the reverse of a loop begins."""
         self.course.turned = True
-        self.behind.returns_to(run, *agreed)
+        self.untold.returns_to(run, *agreed)
 
     def lends_no_more(self, run: Any) -> None:
         """As the ledger does; the reverse of a loop has begun, or will not come."""
         self.course.turned = True
-        self.behind.lends_no_more(run)
+        self.untold.lends_no_more(run)
 
     def reversed_one(self, items: Iterable[Item]) -> None:
         """As the ledger does."""
-        self.behind.reversed_one(items)
+        self.untold.reversed_one(items)
         self.course.did(REVERSE, 1)
 
     def ran(self, chain: Any, start: int, stop: int) -> None:
         """As the ledger does."""
-        self.behind.ran(chain, start, stop)
+        self.untold.ran(chain, start, stop)
         self.course.did(AGAIN if self.course.turned else SWEEP, stop - start)
 
     def waits(self, why: str) -> None:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 import pullback as pb
 from pullback_scipy.mirroring import holds
-from pullback_scipy.sparse_arrays.dense_matrices import behind, of_array
+from pullback_scipy.sparse_arrays.dense_matrices import array_of, of_array
 from pullback_scipy.sparse_arrays.entries import Entries
 from pullback_scipy.sparse_arrays.products import Made, added, product, rows_and_columns, transposed_product
 
@@ -245,8 +245,8 @@ class SparseArray:
     def __matmul__(self, other: Any) -> Any:
         if sparse.issparse(other) or isinstance(other, SparseArray):
             return sparse_product(self, other)
-        whole = product(self.data, behind(other), *self.places, made=self.made)
-        return whole if behind(other) is other else of_array(whole)
+        whole = product(self.data, array_of(other), *self.places, made=self.made)
+        return whole if array_of(other) is other else of_array(whole)
 
     def __rmatmul__(self, other: Any) -> Any:
         if sparse.issparse(other):
@@ -371,7 +371,7 @@ def sparse_sum(left: SparseArray, right: Any) -> Any:
             return left
         if np.ndim(right) == 0:
             raise NotImplementedError("adding a nonzero scalar to a sparse array is not supported")
-        whole = left.toarray() + np.broadcast_to(behind(right), left.shape)
+        whole = left.toarray() + np.broadcast_to(array_of(right), left.shape)
         return of_array(whole) if left.is_matrix else whole
     right = ours(right)
     rows, columns = (np.concatenate(pair) for pair in zip(left.coords, right.coords, strict=True))

@@ -10,7 +10,7 @@ matrix: Any = pb.numpy.matrix
 """The class, of which matrices that are traced are instances, too."""
 
 
-def behind(x: Any) -> Any:
+def array_of(x: Any) -> Any:
     """The array of a matrix, and anything else as it is."""
     return x.A if isinstance(x, matrix) else x
 

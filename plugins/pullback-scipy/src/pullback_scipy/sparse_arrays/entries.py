@@ -10,7 +10,7 @@ import numpy as np
 
 import pullback as pb
 from pullback_scipy.mirroring import as_array, holds
-from pullback_scipy.sparse_arrays.dense_matrices import behind
+from pullback_scipy.sparse_arrays.dense_matrices import array_of
 
 SINGLES = -1
 """The number of the block that consists of what was written one by one."""
@@ -63,7 +63,7 @@ class Entries:
 
     def write(self, key: Any, given: Any) -> None:
         """``given``, a number, an array or a sparse one, stands at ``key`` from now on."""
-        (rows, columns), given = self._located(key), behind(given)
+        (rows, columns), given = self._located(key), array_of(given)
         if hasattr(given, "tocsr"):
             block = given.tocsr().tocoo()
             if np.ndim(rows) == 2 and rows.shape[1] == columns.shape[0] == 1 and block.shape == (
