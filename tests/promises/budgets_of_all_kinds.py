@@ -107,7 +107,7 @@ def gradients(program, f, policy, x):
 def least_of(program, f, x):
     """The first figure that is accepted, and the last that was not; each part may tell some of its own."""
     nbytes = refused = 1
-    most = sum(n + 3 if form == "kept" else 3 for _, form, n, _, _ in program.parts) + 2
+    most = sum(n + 2 if form == "kept" else 2 for _, form, n, _, _ in program.parts) + 2
     for _ in range(most):
         try:
             gradients(program, f, program.policy(nbytes), x)

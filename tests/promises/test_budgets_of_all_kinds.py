@@ -11,6 +11,9 @@ FOUND = (
     Program(10_000, ((0, "deep", 21, 2, 0),), repeats=True, exact=False),
     # What a loop with a policy of its own takes was asked of nobody.
     Program(10_000, ((0, "own policy", 6, 2, 3),), repeats=True, exact=False),
+    Program(10_000, ((2, "own policy", 6, 6, 0),), repeats=True, exact=False),
+    # Marked steps that ``break`` had left gave up nothing: nine figures were told.
+    Program(10_000, ((0, "range", 18, 1, 0), (2, "break", 33, 4, 0), (6, "break", 36, 5, 0)), True, exact=False),
     # A tape stood in the place of a first snapshot that was small.
     Program(10_000, ((12, "range", 16, 3, 2), (0, "while", 35, 1, 4)), repeats=False, exact=False),
     # Code was cut into steps that begin with more than they hold, and told what these take.

@@ -114,8 +114,8 @@ def may_lend(record: Any, run: Any, chain: Any) -> None:
         from pullback.memory.lending import Lender  # noqa: PLC0415 - for those who pass a number of bytes
 
         told, tape = partial(_book_kept, run), record.chain.steps.enclosing
-        place = 0 if tape is None else len(tape.records) + 1
-        lender = Lender(run, chain, sizes_of(record), told, tape, record.variables, place, shares=_shares(record))
+        place, sizes = 0 if tape is None else len(tape.records) + 1, sizes_of(record)
+        lender = Lender(run, chain, sizes, told, tape, record.variables, place, _shares(record), record.stacked)
         chain.store.ledger.lenders.append(lender)
 
 
@@ -252,7 +252,8 @@ def working_bytes(record: Any) -> int:
     """What a loop takes while it runs: cotangents of one seed, what a step needs, its result."""
     steps, cts = record.chain.steps, captured_bytes(record)
     cts += sum(getattr(x, "nbytes", 0) for x in steps.xs or ())
-    cts += 2 * sum(getattr(stack, "nbytes", 0) for stack in steps.outputs.stacks)  # somebody may hold the outputs, too
+    record.stacked = sum(getattr(stack, "nbytes", 0) for stack in steps.outputs.stacks)
+    cts += 2 * record.stacked  # somebody may hold the outputs, too
     inner = 0 if steps.nest is None else steps.nest.working
     working: int = cts + inner + record.needed.lasting + record.needed.beside(record.sizes["state_bytes"])
     return working
@@ -304,23 +305,24 @@ def goes_again(record: Any) -> None:
 def least_again(record: Any, held: int) -> int:
     """The bytes that another reverse pass through a loop can do with, where so many are held by all that such passes
     begin with; 0 where ranks have to agree on them."""
-    if record.besides is None or record.policy.room is None or record.agreed is not None:
+    if record.besides is None or record.agreed is not None or not (record.bound or record.policy.room is not None):
         return 0
-    return _besides_again(record, held) + least_beside(record)
+    return _besides_again(record, held) + int(record.least_beside)
 
 
 def _besides_again(record: Any, held: int) -> int:
     from pullback.memory.lending import beyond_result  # noqa: PLC0415 - for those who pass a number of bytes
 
     more = held - record.besides + record.working
-    return int(record.besides + beyond_result(more, sizes_of(record)["state_bytes"]))
+    return int(record.besides + beyond_result(more, sizes_of(record)["state_bytes"] + record.stacked))
 
 
 def least_beside(record: Any) -> int:
     """The bytes that the snapshots and tapes of a loop can do with."""
-    shares, sizes = _shares(record), sizes_of(record)
-    sizes = sizes if shares is None else shares.least(sizes)
-    return int(record.policy.reserving(0, start_held=bool(record.chain.start)).least(record.n, **sizes))
+    shares, sizes, policy, start_held = _shares(record), sizes_of(record), record.policy, bool(record.chain.start)
+    if policy.room is None:
+        return int(policy.least(record.n, **sizes)) - start_held * sizes["state_bytes"]
+    return int(policy.reserving(0, start_held=start_held).least(record.n, **(shares.least(sizes) if shares else sizes)))
 
 
 def _shares(record: Any) -> Any:

@@ -98,6 +98,7 @@ class LoopRecord:
     besides: int | None = field(default=None, init=False)  # bytes held beside snapshots and tapes, at the schedule
     working: int = field(default=0, init=False)
     """Those of the bytes ``besides`` that are held while the loop runs and by it alone."""
+    stacked: int = field(default=0, init=False)  # bytes of the outputs of all steps
     share_bytes: int | None = field(default=None, init=False)
     """What the loop in whose step it is gives it of a number of bytes."""
     forecast: Forecast | None = field(default=None, init=False)  # while planning
@@ -135,9 +136,8 @@ class LoopRecord:
 
     @property
     def least_beside(self) -> int:
-        """The bytes that its snapshots and tapes can do with in another reverse pass; of a policy that goes by no bytes
-        all its tapes."""
-        return self.sizes["tape_bytes"] * (self.n or 0) if self.policy.room is None else least_beside(self)
+        """The bytes that its snapshots and tapes can do with in another reverse pass."""
+        return least_beside(self)
 
     def least_again(self, held: int) -> int:
         """The bytes that another reverse pass can do with, where so many are held by all that such passes begin

@@ -3,10 +3,8 @@ than there is is refused, after step 0 where its length is known, else when it h
 
 from typing import Any
 
-from pullback.loops.loop_bytes import bytes_besides, in_program, sizes_of
+from pullback.loops.loop_bytes import bytes_besides, in_program, least_beside
 from pullback.memory.lending import cheapest
-from pullback.policies.save_all import SaveAll
-from pullback.scheduling.simulator import simulate
 from pullback.words.errors import BudgetError
 
 
@@ -16,10 +14,10 @@ def require_room(record: Any) -> None:
     tape, policy = record.chain.steps.enclosing, record.policy
     if policy.counts_bytes or policy.looks or not in_program(tape):
         return
-    besides, n, ledger, limit = bytes_besides(record), record.n, record.chain.store.ledger, tape.governor.policy.room
-    if n is None:
+    besides, ledger, limit = bytes_besides(record), record.chain.store.ledger, tape.governor.policy.room
+    if record.n is None:
         return
-    least = besides + _most(record, n)
+    least = besides + least_beside(record)
     while least > limit and (lender := cheapest(ledger.lenders)) is not None:
         before = ledger.total
         lender.give(lender.level + 1)
@@ -30,12 +28,3 @@ def require_room(record: Any) -> None:
             f"with what is held besides. Allow at least {least:,} bytes, or give the loop no policy of its own.",
             least,
         )
-
-
-def _most(record: Any, n: int) -> int:
-    """What its snapshots and tapes take at once."""
-    sizes = sizes_of(record)
-    if type(record.policy) is SaveAll:
-        return n * sizes["tape_bytes"]
-    found = simulate(record.policy.schedule(n, **record.sizes), n, **sizes).peak_bytes
-    return found - sizes["state_bytes"] * bool(record.chain.start)

@@ -59,6 +59,9 @@ class Lender:
     """What variables of the program had when it began."""
     place: int = 0
     """The first record after it."""
+    shares: Any = None
+    """What loops in its steps get of its bytes, where there are such."""
+    stacked: int = 0  # the bytes of the outputs of its steps, a part of its result
     reserved_first: int = field(init=False)
     """What its schedule left free when its forward pass was over."""
     waiting: int = field(default=0, init=False)
@@ -76,8 +79,6 @@ class Lender:
     """Whether what its first snapshot takes is left free."""
     told_at_end: bool = False
     """Whether it is not known before the trace has ended what its reverse pass takes."""
-    shares: Any = None
-    """What loops in its steps get of its bytes, where there are such."""
     agreed: int | None = field(default=None, init=False)
     """What its reverse pass leaves free on each rank, where they agree on that."""
 
@@ -167,7 +168,7 @@ class Lender:
             return self.agreed
         more = self._outside() - self.outside
         if self.tape is not None and self.tape.repeatable:
-            more = beyond_result(more, self.sizes["state_bytes"])
+            more = beyond_result(more, self.sizes["state_bytes"] + self.stacked)
         return self.reserved_first + more + self._waiting_beside()
 
     def _waiting_beside(self) -> int:

@@ -9,7 +9,7 @@ from pullback.exact_budget.foreseen import WatchedRecords
 from pullback.memory.executor import carry_out, run_forward
 from pullback.memory.ledger import mib, record_items, value_items
 from pullback.memory.working_bytes import Lifetimes, books_of, freed_by
-from pullback.plain_programs.first_steps import anew, least_again
+from pullback.plain_programs.first_steps import anew, least_again, lend
 from pullback.plain_programs.stored_tapes import TapeInPlace, all_taken_back, release_tapes
 from pullback.policies.save_all import SaveAll
 from pullback.recording.tape import RECORDING, Tape
@@ -86,13 +86,21 @@ def planned_again(chain: Any, n: int) -> bool:
     chain.replayer = chain.replaying(values, 0)
     anew(chain)
     run_forward(chain.schedule, chain.machine, chain)
+    lend(chain)
     return True
 
 
 def _keep_all(chain: Any, n: int) -> None:
-    """The records of every step hold their values: as save-all leaves them."""
+    """The records of every step hold their values: as save-all leaves them, with the initial state where others may
+    need what they hold."""
+    start, policy = chain.store.found("state", 0), chain.governing
     chain.snapshots.begin_again()
     chain.schedule, chain.machine = SaveAll().schedule(n), Machine(n)
+    lends = start is not None and getattr(policy, "begun", None) is not None
+    if lends:
+        start.book()
+        chain.machine.apply(Save("state", 0))
+        chain.store.put("state", 0, MEMORY, start)
     for action in chain.schedule:
         chain.machine.apply(action)
         if type(action) is Save:
@@ -100,6 +108,9 @@ def _keep_all(chain: Any, n: int) -> None:
         elif type(action) is EndForward:
             break
     chain.work = n - 1
+    if lends:
+        chain.schedule = policy.rest(n, 0, [0], policy.splits(n, **chain.sizes), in_work=chain.machine.tape is not None)
+        lend(chain)
 
 
 def stands_between(governor: Any, record: tuple[Any, ...]) -> bool:
