@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 
 from pullback.bodies.deterministic_functions import NotTheSameError, Reads, reads_of, uses_argument
 from pullback.bodies.told_operands import ITSELF, FollowedBody, Told
@@ -25,29 +25,42 @@ FEWEST = 32
 """Steps, or actions of a schedule, from which it pays to prove something: the bytecode is read in each loop."""
 CHECKED = 64
 """Steps after which what the body reads is compared again."""
-ENTER, ALL_ENTER, OTHERS = "enter", "all enter", "others"
-"""What rows may be in the place of those of one plain array: those of one that enters, or of several."""
 MOST = 2**53
 """The size from which a whole number may fail as an operand."""
 
 
-def rows_of(xs: Sequence[Any], active: Sequence[bool], *, alone: bool) -> Any:
-    """What is known of the rows of ``xs`` that steps get (:class:`Proof`), of which those that are ``active`` enter;
-    ``alone`` says that there is one leaf, without a structure."""
+@frozen
+class Rows:
+    """What the steps of a ``scan`` get of ``xs``; nothing where there is none."""
+
+    array: Any = None
+    """The one plain array whose rows they get."""
+    enter: bool = False
+    """Whether all rows enter, as the state does."""
+    several: bool = False
+    """Whether they get other rows than those of one array."""
+
+
+NO_ROWS = Rows()
+
+
+def rows_of(xs: Sequence[Any], active: Sequence[bool], *, alone: bool) -> Rows:
+    """The rows of ``xs``, of which those that are ``active`` enter; ``alone`` says that there is one leaf, without a
+    structure."""
     if all(active):
-        return ENTER if alone else ALL_ENTER
-    return xs[0] if alone and type(xs[0]) is np.ndarray else OTHERS
+        return Rows(enter=True, several=not alone)
+    plain = alone and type(xs[0]) is np.ndarray
+    return Rows(xs[0] if plain else None, several=not plain)
 
 
 @define(eq=False)
 class Proof:
     """Whether the body of one loop does the same in each step, and what it reads. ``loop`` is the name of the loop
-    function, ``rows`` the array whose rows the steps of ``scan`` get; None where they get nothing, ``ENTER`` or
-    ``ALL_ENTER`` where rows enter as the state does, ``OTHERS`` where they get anything else."""
+    function."""
 
     body: Any
     loop: str
-    rows: Any = None
+    rows: Rows = NO_ROWS
     why: str = field(default="", init=False)
     """Why it is not proved; empty where that has not been asked, or it is."""
     counts: bool = field(default=False, init=False)
@@ -94,7 +107,7 @@ class Proof:
             if self.loop == "fori_loop":
                 args, tags = [number, carry], [ITSELF, *tags]
             elif self.loop == "scan":
-                told = None if self.rows is None or self.rows is ENTER else self.rows.__getitem__
+                told = None if self.rows.array is None else self.rows.array.__getitem__
                 args, tags = [carry, row[0] if row else None], [*tags, told]
             result = followed.call(self.body, args, tags, ends=True)
             returned = result if self.loop == "scan" else (result, None)
@@ -167,12 +180,11 @@ class Proof:
         except NotTheSameError as error:
             self.why = str(error)
             return
-        plain = self.loop == "scan" and self.rows is not ENTER and self.rows is not ALL_ENTER
-        place = 0 if self.loop == "fori_loop" else 1 if plain else None
+        place = 0 if self.loop == "fori_loop" else 1 if self.loop == "scan" and not self.rows.enter else None
         assert code is not None  # it is a function
         uses = place is not None and uses_argument(code, code.co_varnames[place])
         self.told = None if uses or self.counts else []
-        if self.told is None and (self.rows is OTHERS or self.rows is ALL_ENTER):
+        if self.told is None and self.rows.several:
             self.why = "the rows that it gets are those of several arrays"
 
 

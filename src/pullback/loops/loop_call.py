@@ -14,7 +14,7 @@ from attrs import define, field
 
 from pullback.bodies.closures import Frozen, frozen_function
 from pullback.bodies.first_errors import warnings_are_errors
-from pullback.bodies.proofs import Proof, rows_of
+from pullback.bodies.proofs import NO_ROWS, Proof, rows_of
 from pullback.bodies.randomness import Randomness
 from pullback.bodies.reachable import GENERATORS, Reachable
 from pullback.bodies.surroundings import Surroundings, surroundings_of
@@ -200,7 +200,7 @@ class LoopCall:
         steps.x_active, read = [i is not None for i in x_entering], self.read
         steps.readable = {h._id: h._value for h in read if isinstance(h, Handle) and active_id(h, tape) is not None}
         if policy.within is None:
-            rows = rows_of(xs, steps.x_active, alone=self.x_definition is LEAF) if xs else None
+            rows = rows_of(xs, steps.x_active, alone=self.x_definition is LEAF) if xs else NO_ROWS
             proof = Proof(self.functions[0], self.name, rows)
             steps.staging = staged_steps(steps, self, proof, held=type(policy) is SaveAll)
         else:
