@@ -17,7 +17,7 @@ PROGRAMS = {
     "save all": ("pb.grad(lambda x: np.sum(np.sin(x) * y))", 15, 2_197),
     "a loop under binomial": (  # of so few steps in all calls that they are recorded
         "pb.grad(lambda x: np.sum(pb.fori_loop(0, 5, lambda k, u: np.sin(u) * y, x)), policy=pb.Binomial(3))",
-        43,  # random states have a file of their own, which is found by its name
+        44,  # random states, and what a loop makes of bytes, have files of their own, which are found by their names
         6_450,  # with some room: lines are not to be squeezed into one expression for it
     ),
 }

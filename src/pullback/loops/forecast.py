@@ -14,8 +14,9 @@ import numpy as np
 from attrs import define, field
 
 from pullback.loop_steps.held_steps import StepTape
-from pullback.loops.loop_bytes import may_lend, scheduled_by, waiting_items
+from pullback.loops.loop_bytes import waiting_items
 from pullback.loops.loop_chain import LoopChain
+from pullback.loops.loop_schedule import may_lend, scheduled_by
 from pullback.memory.executor import run_forward, run_reverse
 from pullback.memory.ledger import Item
 from pullback.memory.reverse_sweep import Sweep, release_records

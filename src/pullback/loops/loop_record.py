@@ -14,26 +14,15 @@ from pullback.choosing.agreement import AgreedPoint
 from pullback.loop_steps.replay_check import say_unrepeated, trial
 from pullback.loop_steps.reverse_pass import Pass
 from pullback.loop_steps.staged_steps import SHORT_BYTES
+from pullback.loops import loop_schedule
 from pullback.loops.forecast import Forecast, forecast, foreseen
 from pullback.loops.loop_bytes import (
-    agree,
-    agree_at_end,
-    begins,
     bytes_besides,
-    decided,
-    ended,
-    first_step,
-    go_forward,
-    goes_again,
     least_again,
     least_beside,
-    may_lend,
     needed_by,
     own_items,
-    scheduled_by,
     shared_buffers,
-    takes_little,
-    told_of,
     waiting_items,
 )
 from pullback.loops.loop_chain import LoopChain
@@ -169,13 +158,13 @@ class LoopRecord:
             self.booked = [*value_items(chain.start, "snapshot"), *value_items(captured, "snapshot")]
             ledger.hold(self.booked)
         if self.collective and self.agreement is not None:
-            agree(self)
+            loop_schedule.agree(self)
         self._decide()
         if loops is not None:
             bytes_besides(self)  # now, for other policies too
             self.forecast = forecast(chain, self.n, start, self.scheduled)
             self.n = self.forecast.n
-            may_lend(self, self.forecast, self.forecast.chain)
+            loop_schedule.may_lend(self, self.forecast, self.forecast.chain)
             loops.append(self)
             return
         ledger.n_forward += 1
@@ -185,10 +174,10 @@ class LoopRecord:
             for decisions in ledger.decided.values():
                 decisions.tell()
             ledger.decided.clear()
-        ended(self, before)
+        loop_schedule.ended(self, before)
         self._require_room()
         if self.collective and self.agreement is not None and (self.agreed is None or self.chain.asks):
-            agree_at_end(self)
+            loop_schedule.agree_at_end(self)
         if self.surroundings is not None and not self.surroundings.known:
             replayed = enclosing is not None and enclosing.mode == REPLAYABLE and enclosing.governor.replays
             held = isinstance(self.policy, SaveAll) and not replayed
@@ -205,7 +194,7 @@ class LoopRecord:
             chain.steps.lifetimes = Lifetimes()
             chain.steps.outputs.comes = chain.steps.lifetimes.comes
         inner = -ledger.total - ledger.lent_bytes
-        step, after = first_step(self)
+        step, after = loop_schedule.first_step(self)
         self.inner = inner = inner + ledger.total + ledger.lent_bytes
         if counts:
             self.needed = needed_by(chain.steps, step, self.reached)
@@ -233,9 +222,9 @@ class LoopRecord:
             chain.steps.staging = early_or_never(chain.steps.staging, self.policy, self.n, self.sizes, nbytes)
 
     def _decide(self) -> None:
-        self.little = takes_little(self)
+        self.little = loop_schedule.takes_little(self)
         if self.policy.looks or self.little:
-            self.policy = self.chain.store.policy = decided(self)
+            self.policy = self.chain.store.policy = loop_schedule.decided(self)
             self.little = type(self.policy) is SaveAll
         tape: Any = self.chain.steps.enclosing
         if not self.little and hasattr(tape, "records") and hasattr(tape.records, "tell"):  # nobody governs it so far
@@ -254,16 +243,16 @@ class LoopRecord:
             self.journal.go_forward()
             return
         if type(self.policy) is SaveAll:
-            begins(self, None)
+            loop_schedule.begins(self, None)
             self.n = self.chain.go_forward_saving(self.n)
             return
         self.schedule, self.machine = self.scheduled(self.n), Machine(self.n)
-        begins(self, self.schedule)
-        self.n = go_forward(self)
+        loop_schedule.begins(self, self.schedule)
+        self.n = loop_schedule.go_forward(self)
 
     def scheduled(self, n: int | None) -> Any:
         """The schedule, for what is held beside it: by what came before, and by the cotangents of one seed."""
-        return scheduled_by(self, self.policy, n)
+        return loop_schedule.scheduled_by(self, self.policy, n)
 
     def _go_back(self, passes: list[Pass]) -> None:
         if self.journal is not None:
@@ -298,7 +287,7 @@ class LoopRecord:
         first.
         """
         chain, ledger = self.chain, self.chain.store.ledger
-        ledger.returns_to(self, None if self.agreed is None else self.agreement, partial(told_of, self))
+        ledger.returns_to(self, None if self.agreed is None else self.agreement, partial(loop_schedule.told_of, self))
         before = ledger.n_forward
         holds_all = self.fresh and isinstance(self.policy, SaveAll)
         watched = None if holds_all else self.surroundings
@@ -316,7 +305,7 @@ class LoopRecord:
                             self.surroundings.try_out(self._trials())
                         self.journal = self.journal and self.journal.again()
                         with ledger.holding(waiting_items(self, seeds, sweeps)):
-                            goes_again(self)
+                            loop_schedule.goes_again(self)
                             self._go_forward()
                         chain.state = []
                     self.fresh = False
