@@ -2,9 +2,9 @@
 step.
 
 While a trap is in force no trace takes the fast way (``Tape.mode`` is never ``RECORDING``): every call passes
-``recorder.finish``, every write ``writes._write``, every pull :class:`WatchedPulls`, and loop bodies run on tracers
-even where they are only advanced. Where no trap is in force, nothing of this runs. What is looked at is never changed,
-so the gradient has the same bits.
+``recorder.finish``, every write ``writes.write_region``, every pull :class:`WatchedPulls`, and loop bodies run on
+tracers even where they are only advanced. Where no trap is in force, nothing of this runs. What is looked at is never
+changed, so the gradient has the same bits.
 """
 
 from bisect import bisect_right
