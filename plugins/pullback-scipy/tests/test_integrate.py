@@ -30,6 +30,11 @@ def programs(m):
         "simpson even": (m.simpson, Y),
         "simpson x": (m.simpson, Y[0], X),
         "simpson odd x": (lambda y, x: m.simpson(y, x=x), Y[:, :7], X[:7]),
+        "simpson of an empty interval": (lambda y: m.simpson(y, x=np.array([0, 1, 1, 2, 3, 4, 5.0])), Y[:, :7]),
+        "quad complex": (
+            lambda p: np.imag(m.quad(lambda x: np.exp(1j * p * x), 0.0, 2.0, complex_func=True)[0]),
+            1.3,
+        ),
         "simpson axis": (lambda y: m.simpson(y, axis=0), Y),
         "quad": (lambda p: m.quad(lambda x, p: np.exp(-p * x) * np.sin(x), 0.0, 2.0, args=(p,))[0], 1.3),
         "quad bounds": (lambda p: m.quad(lambda x: np.exp(-p * x) * x, p, p**2)[0], 1.3),
@@ -98,6 +103,23 @@ def test_derivatives_are_right(name):
     np.testing.assert_allclose(given, differences, rtol=close or 1e-7)
 
 
+def test_the_trapezoidal_rule_has_the_dtype_of_the_samples():
+    y = Y.astype(np.float32)
+    assert pb.vjp(lambda y: mirrored.trapezoid(y, X), y)[0].tobytes() == integrate.trapezoid(y, X).tobytes()
+
+
+def test_a_solution_has_the_memory_order_and_the_counts_of_scipy():
+    """The sum of an array takes its elements in the order of the memory."""
+    for method in ("RK23", "DOP853", "BDF"):
+        for more in ({}, {"t_eval": TIMES[:4]}):
+            call = {"fun": prey, "t_span": (0.0, 2.0), "y0": START, "method": method, "args": (RATES,), **more}
+            expected = integrate.solve_ivp(**call)
+            found = mirrored.solve_ivp(**call)
+            assert (found.nfev, np.sum(found.y)) == (expected.nfev, np.sum(expected.y))
+            total, _ = pb.vjp(lambda y0, call=call: np.sum(mirrored.solve_ivp(**{**call, "y0": y0}).y), START)
+            assert total == np.sum(expected.y)
+
+
 def test_the_derivative_is_that_of_the_steps():
     """With steps of one width nothing about them depends on the operands."""
 
@@ -126,5 +148,7 @@ def test_what_is_refused():
                     )
                 )
             )(1.0)
+    with pytest.raises(ValueError, match="initial"):
+        pb.grad(lambda y: mirrored.cumulative_trapezoid(y, initial=2.0)[0])(np.ones(3))
     with pytest.raises(pb.NotDifferentiableError, match=r"quad: with weight='cos'"):
         pb.grad(lambda a: mirrored.quad(np.exp, a, 1.0, weight="cos", wvar=2.0)[0])(0.0)

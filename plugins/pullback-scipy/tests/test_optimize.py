@@ -60,9 +60,15 @@ def programs(m):
         ),
         "curve_fit": (lambda y: m.curve_fit(decay, T, y, np.ones(2), xtol=1e-14, ftol=1e-14, gtol=1e-14)[0], Y),
         "curve_fit covariance": (lambda y: m.curve_fit(decay, T, y, np.ones(2), xtol=1e-14)[1] * 1e4, Y),
+        "curve_fit weighed": (lambda y: m.curve_fit(decay, T, y, np.ones(2), SPREAD, xtol=1e-14)[0], Y),
+        "curve_fit of known": (
+            lambda y: m.curve_fit(decay, T, np.where(np.arange(12) == 2, np.nan, y), np.ones(2), nan_policy="omit")[0],
+            Y,
+        ),
     }
 
 
+SPREAD = np.diag(0.1 + T / 9) + 0.02
 OURS, THEIRS = programs(mirrored), programs(optimize)
 ROUGH = ("minim", "curve", "least")
 
@@ -71,7 +77,7 @@ ROUGH = ("minim", "curve", "least")
 def test_values_are_those_of_scipy(name):
     (ours, p), (theirs, _) = OURS[name], THEIRS[name]
     out, _ = pb.vjp(ours, p)
-    if "covariance" in name or name == "minimum":
+    if name == "minimum":
         np.testing.assert_allclose(out, theirs(p), rtol=1e-6)
     else:
         assert np.asarray(out).tobytes() == np.asarray(theirs(p)).tobytes()
@@ -143,5 +149,9 @@ def test_the_derivative_of_a_minimum_is_the_same_in_each_call():
 def test_parts_of_results_without_a_derivative_raise():
     with pytest.raises(pb.MissingRuleError, match=r"minimize has no rule for its argument 'bounds'"):
         pb.grad(lambda p: mirrored.minimize(np.sum, np.ones(1), bounds=[(p, 2.0)]).x[0])(0.5)
+    with pytest.raises(pb.NotDifferentiableError, match=r"the entry 'fjac' of this result"):
+        pb.grad(lambda p: mirrored.root(lambda x: x**3 - p, np.ones(2)).fjac[0, 0])(0.5)
+    with pytest.raises(pb.NotDifferentiableError, match=r"the entry 'qtf' of this result"):
+        pb.grad(lambda p: mirrored.fsolve(lambda x: x**3 - p, np.ones(2), full_output=True)[1]["qtf"][0])(0.5)
     with pytest.raises(pb.NotDifferentiableError, match=r"the entry 'hess_inv' of this result.*pullback\.grad at x"):
         pb.grad(lambda p: mirrored.minimize(lambda x: np.sum(p * x**2), np.ones(1)).hess_inv[0, 0])(0.5)

@@ -120,6 +120,51 @@ def test_derivatives_of_two_orders_are_right(name):
     pb.testing.check_grads(f, tuple(operands), order=2)
 
 
+def unsorted(sp, la):
+    """Programs of nonzeros that stand in no order, two of them at one place; SciPy's functions sort them in place."""
+    indices = np.array([2, 0, 1, 1, 0, 2, 1, 2])
+
+    def a(data, kind=sp.csr_array):
+        return kind((data, indices.copy(), np.array([0, 3, 6, 8])), shape=(3, 3))
+
+    b = np.array([1.0, -2.0, 0.5])
+    return [
+        lambda data: la.spsolve(a(data), b),
+        lambda data: la.spsolve(a(data).T, b),
+        lambda data: la.splu(a(data, sp.csc_array)).solve(b, "T"),
+        lambda data: la.eigsh(a(data) + a(data).T, 1, sigma=0.0, v0=b)[0],
+        lambda data: a(data).mean(axis=0),
+        lambda data: (a(data) / 3.0).toarray(),
+        lambda data: sp.vstack([a(data), a(data)], dtype=np.float32).toarray().astype(float),
+        lambda data: sp.kronsum(a(data), a(data)).toarray(),
+    ]
+
+
+@pytest.mark.parametrize("k", range(8))
+def test_nonzeros_in_no_order_are_left_as_they_are(k):
+    data = np.array([0.5, 4.0, -1.0, 5.0, 0.25, 1.0, 2.0, 6.0])
+    ours, theirs = unsorted(mirrored, mirrored_linalg)[k], unsorted(scipy.sparse, scipy.sparse.linalg)[k]
+    expected = theirs(data.copy())
+    assert np.asarray(pb.vjp(ours, data)[0]).tobytes() == np.asarray(expected).tobytes()
+    assert data.tolist() == [0.5, 4.0, -1.0, 5.0, 0.25, 1.0, 2.0, 6.0]
+    if k != 6:  # single precision
+        pb.testing.check_grads(lambda data: ours(data * 1.0), (data,), order=2)
+
+
+def test_what_factors_and_other_modes_hold_is_refused():
+    with pytest.raises(pb.NotDifferentiableError, match="splu made of traced values has no 'L'"):
+        pb.vjp(lambda d: mirrored_linalg.splu(mirrored.csc_array((d, [0], [0, 1]))).L.toarray(), np.ones(1))
+    with pytest.raises(pb.NotDifferentiableError, match="mode='buckling'"):
+        pb.vjp(lambda d: mirrored_linalg.eigsh(mirrored.diags(d), 1, sigma=1.5, mode="buckling")[0], np.arange(1.0, 5))
+    a = np.diag(np.arange(7.0, 12)) + RNG.normal(size=(N, N))
+    far = scipy.sparse.diags(1 / np.diag(a))
+    with pytest.raises(pb.ConvergenceError, match="residual"):  # SciPy's says that it has converged
+        pb.grad(lambda a: np.sum(mirrored_linalg.tfqmr(a, X, M=far, rtol=1e-12)[0]))(a)
+    single = a.astype(np.float32)
+    out, _ = pb.vjp(lambda a: mirrored_linalg.gmres(a, X.astype(np.float32))[0], single)
+    assert out.dtype == np.float32
+
+
 def test_eigsh_has_values_and_vectors():
     symmetric = PATTERN + PATTERN.T
     data = scipy.sparse.csr_array(symmetric).data

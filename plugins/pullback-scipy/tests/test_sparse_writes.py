@@ -106,6 +106,27 @@ def test_drawn_writes_are_those_of_scipy(kind, seed):
     )
 
 
+@pytest.mark.parametrize("kind", ["lil_matrix", "dok_matrix", "dok_array"])
+def test_a_matrix_that_was_assembled_by_keys_is_solved(kind):
+    """SciPy sorts the columns of its rows in place, whatever order they were written in."""
+
+    def solved(m, la, k):
+        a = getattr(m, kind)((4, 4))
+        for e in range(3):
+            a[e, e] += k * (1 + e)
+            a[e + 1, e + 1] += k * (1 + e)
+            a[e, e + 1] -= k * (1 + e)
+            a[e + 1, e] -= k * (1 + e)
+        a[0, :] = 0
+        a[0, 0] = 1.0
+        return la.spsolve(a.tocsr(), np.arange(1.0, 5.0))
+
+    assert pb.vjp(lambda k: solved(mirrored, mirrored.linalg, k), 1.4)[0].tobytes() == solved(
+        scipy.sparse, scipy.sparse.linalg, 1.4
+    ).tobytes()  # fmt: skip
+    pb.testing.check_grads(lambda k: solved(mirrored, mirrored.linalg, k), (1.4,), order=2)
+
+
 def test_an_array_without_traced_entries_is_that_of_scipy():
     plain = mirrored.lil_matrix((2, 2))
     assert type(plain) is scipy.sparse.lil_matrix

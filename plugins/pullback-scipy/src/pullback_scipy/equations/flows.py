@@ -88,6 +88,8 @@ def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any 
     given = () if args is None else several(args)
     found: list[Any] = []
     t_span, t_eval = settled(t_span), settled(t_eval)
+    chosen = METHODS.get(method) if isinstance(method, str) else method if method in METHODS.values() else None
+    dense = dense_output or chosen is not None  # its interpolant has the steps that were taken
     if holds(t_span) or holds(t_eval):
         raise pb.MissingRuleError(
             "scipy.integrate.solve_ivp has no rule for t_span and t_eval, which are traced; scale the time, "
@@ -96,11 +98,11 @@ def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any 
 
     def way() -> Any:
         solution = integrate.solve_ivp(
-            plainly(fun), plain(t_span), np.array(plain(y0)), method, t_eval, True, plainly_each(events), vectorized,
+            plainly(fun), plain(t_span), np.array(plain(y0)), method, t_eval, dense, plainly_each(events), vectorized,
             plain(given) or None, **{name: plain(x) for name, x in options.items()},
         )  # fmt: skip
         found[:] = [solution]
-        return np.array(solution.y)
+        return np.array(solution.y.T, order="C")
 
     def formula() -> Any:
         solution, start = found[0], pb.numpy.asarray(y0)
@@ -111,13 +113,13 @@ def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any 
 
         if events is not None and solution.status == 1:
             refuse_option("scipy.integrate.solve_ivp", "an event that ends it", "find its time by brentq, outside")
-        chosen = METHODS.get(method) if isinstance(method, str) else method if method in METHODS.values() else None
         if chosen is not None:
-            return repeated(chosen, f, start, solution.sol.ts, solution.t)
-        return flowed(f, start, solution.t, float(t_span[0]), options)
+            return np.transpose(repeated(chosen, f, start, solution.sol.ts, solution.t))
+        return np.transpose(flowed(f, start, solution.t, float(t_span[0]), options))
 
-    y = pinned(way, formula)
+    y = np.transpose(pinned(way, formula))
     solution = found[0]
+    y = y.copy() if solution.y.flags.c_contiguous else y  # sums take the elements in the order of the memory
     without = ("sol", "t_events", "y_events") if isinstance(y, pb.Tracer) else ()
     return result(solution, without, "give t_eval=", y=y, sol=solution.sol if dense_output else None)
 

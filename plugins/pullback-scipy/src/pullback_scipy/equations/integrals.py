@@ -54,14 +54,16 @@ def _cut(y: Any, axis: int, *bounds: Any) -> Any:
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples by the trapezoidal rule."""
     y = as_array(y)
-    d = _steps(x, dx, axis, y.ndim)
-    return np.sum(d * (_cut(y, axis, 1, None) + _cut(y, axis, None, -1)) / 2.0, axis)
+    d, dtype = _steps(x, dx, axis, y.ndim), np.result_type(y.dtype, np.float16)
+    return np.sum(d * (_cut(y, axis, 1, None) + _cut(y, axis, None, -1)) / 2.0, axis, dtype=dtype)
 
 
 @mirror(integrate.cumulative_trapezoid, "y x dx")
 def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
     """The integrals up to each sample by the trapezoidal rule."""
     y = as_array(y)
+    if initial is not None and initial != 0:
+        integrate.cumulative_trapezoid([0.0], initial=initial)  # which raises in SciPy from 1.14 on
     d = _steps(x, dx, axis, y.ndim)
     sums = np.cumsum(d * (_cut(y, axis, 1, None) + _cut(y, axis, None, -1)) / 2.0, axis=axis)
     if initial is None:
@@ -70,17 +72,21 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     return np.concatenate((first, sums), axis=axis)
 
 
+def _over(a: Any, b: Any) -> Any:
+    """The quotient, 0 where an interval is empty."""
+    empty = pb.value(b) == 0
+    return a / b if not np.any(empty) else np.where(empty, 0.0, a / np.where(empty, 1.0, b))
+
+
 def _thirds(y: Any, h: Any, axis: int, stop: int) -> Any:
     """Simpson's rule on the pairs of intervals before ``stop``: equal ones where ``h`` is a number."""
     first, middle, last = (_cut(y, axis, k, stop + k, 2) for k in range(3))
     if np.ndim(h) == 0:
         return np.sum(first + 4.0 * middle + last, axis) * h / 3.0
     h0, h1 = (_cut(h, axis, k, stop + k, 2) for k in range(2))
-    total, ratio = h0 + h1, h0 / h1
-    return np.sum(
-        total / 6.0 * (first * (2.0 - 1.0 / ratio) + middle * (total * (total / (h0 * h1))) + last * (2.0 - ratio)),
-        axis,
-    )
+    total, ratio = h0 + h1, _over(h0, h1)
+    outer = first * (2.0 - _over(1.0, ratio)) + last * (2.0 - ratio)
+    return np.sum(total / 6.0 * (outer + middle * (total * _over(total, h0 * h1))), axis)
 
 
 def _simpson(y: Any, h: Any, axis: int) -> Any:
@@ -90,9 +96,9 @@ def _simpson(y: Any, h: Any, axis: int) -> Any:
     if n == 2:
         return np.sum(h * (_cut(y, axis, 1, None) + _cut(y, axis, None, -1)) / 2.0, axis)
     h0, h1 = (h, h) if np.ndim(h) == 0 else (_cut(h, axis, n - 3, n - 2), _cut(h, axis, n - 2, n - 1))
-    a = (2 * h1**2 + 3 * h0 * h1) / (6 * (h1 + h0))
-    b = (h1**2 + 3.0 * h0 * h1) / (6 * h0)
-    c = h1**3 / (6 * h0 * (h0 + h1))
+    a = _over(2 * h1**2 + 3 * h0 * h1, 6 * (h1 + h0))
+    b = _over(h1**2 + 3.0 * h0 * h1, 6 * h0)
+    c = _over(h1**3, 6 * h0 * (h0 + h1))
     rest = a * _cut(y, axis, n - 1, n) + b * _cut(y, axis, n - 2, n - 1) - c * _cut(y, axis, n - 3, n - 2)
     return _thirds(y, h, axis, n - 3) + np.sum(rest, axis)
 
@@ -142,6 +148,12 @@ def quad(func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, epsabs
     """The integral of a function, and an estimate of its error."""
     found: list[Any] = []
     args = several(args)
+    if options.pop("complex_func", False):
+        rest = (args, full_output, epsabs, epsrel, limit, points, weight)
+        real = quad(lambda *x: func(*x).real, a, b, *rest, **options)
+        imag = quad(lambda *x: func(*x).imag, a, b, *rest, **options)
+        both = (real[0] + 1j * imag[0], real[1] + 1j * imag[1])
+        return (*both, {"real": real[2:], "imag": imag[2:]}) if full_output else both
     if weight is not None:
         if any(map(holds, (a, b, args))):
             refuse_option("scipy.integrate.quad", f"weight={weight!r}", "write the weight into the integrand")

@@ -11,9 +11,9 @@ import numpy as np
 from scipy import optimize
 
 import pullback as pb
-from pullback_scipy.equations.pinning import plain, plainly, refuse_option, result, solved
+from pullback_scipy.equations.pinning import pinned, plain, plainly, refuse_option, result, solved
 from pullback_scipy.equations.roots import served, several
-from pullback_scipy.mirroring import holds
+from pullback_scipy.mirroring import as_array, holds
 
 
 def stationary(value: Any, free: list[Any], way: Any, start: Any) -> Any:
@@ -158,7 +158,18 @@ def least_squares(fun: Any, x0: Any, jac: Any = "2-point", bounds: Any = (-np.in
     if loss != "linear":
         refuse_option("scipy.optimize.least_squares", f"loss={loss!r}", "minimise the sum with optimize.minimize")
     r = residuals(x)
-    return result(found[0], ("jac", "grad"), "write pullback.jacobian at x", x=x, fun=r, cost=np.sum(r**2) / 2)
+    return result(found[0], ("jac", "grad"), "write pullback.jacobian at x", x=x, fun=r, cost=0.5 * np.dot(r, r))
+
+
+def known(xdata: Any, ydata: Any, sigma: Any) -> tuple[Any, Any, Any]:
+    """The samples without those that are NaN, and what belongs to them."""
+    x, y = as_array(xdata), as_array(ydata)
+    here = ~(np.isnan(pb.value(y)) | np.isnan(pb.value(x)).reshape(-1, y.size).any(axis=0))
+    if np.ndim(sigma) == 1:
+        sigma = as_array(sigma)[here]
+    elif np.ndim(sigma) == 2:
+        sigma = as_array(sigma)[here][:, here]
+    return x[..., here], y[here], sigma
 
 
 @served(optimize.curve_fit, "f xdata ydata sigma")
@@ -169,6 +180,8 @@ def curve_fit(f: Any, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None,
     found: list[Any] = []
     free: list[Any] = [None]
     plain_bounds("curve_fit", bounds)
+    if options.get("nan_policy") == "omit":
+        xdata, ydata, sigma = known(xdata, ydata, sigma)
 
     def half(p: Any) -> Any:
         return np.sum(residuals(p) ** 2) / 2
@@ -184,16 +197,19 @@ def curve_fit(f: Any, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None,
 
     def residuals(p: Any) -> Any:
         r = np.ravel(f(xdata, *(p[k] for k in range(np.shape(p)[0]))) - pb.numpy.asarray(ydata))
+        if np.ndim(sigma) == 2:
+            return np.linalg.solve(np.linalg.cholesky(sigma), r)
         return r if sigma is None else r / sigma
 
-    if np.ndim(sigma) == 2:
-        refuse_option("scipy.optimize.curve_fit", "sigma= of two axes", "whiten the data by its Cholesky factor")
     popt = stationary(half, free, way, 0.0)
     if not isinstance(popt, pb.Tracer):
         return (popt, *found)
-    slopes = pb.jacobian(residuals)(popt)
-    r, (m, n) = residuals(popt), np.shape(slopes)
-    covariance = np.linalg.inv(slopes.T @ slopes)
-    if not absolute_sigma and m > n:
-        covariance = covariance * (np.sum(r**2) / (m - n))
-    return (popt, covariance, *found[1:])
+    given = np.array(found[0])
+
+    def spread() -> Any:
+        slopes = pb.jacobian(residuals)(popt)
+        r, (m, n) = residuals(popt), np.shape(slopes)
+        covariance = np.linalg.inv(slopes.T @ slopes)
+        return covariance * (np.sum(r**2) / (m - n)) if not absolute_sigma and m > n else covariance
+
+    return (popt, pinned(lambda: given, spread), *found[1:])

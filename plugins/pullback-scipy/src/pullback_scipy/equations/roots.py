@@ -13,6 +13,8 @@ from scipy import optimize
 import pullback as pb
 from pullback_scipy.equations.pinning import plain, plainly, result, separate, solved
 
+FACTORS = ("fjac", "r", "qtf", "jac", "cov_x")
+"""What methods tell of the slopes of the equations."""
 RTOL = 4 * float(np.finfo(float).eps)
 
 
@@ -66,7 +68,8 @@ def root(fun: Any, x0: Any, args: Any = (), method: str = "hybr", jac: Any = Non
 
     x, found = rooted((lambda x, *args: fun(x, *args)[0]) if given else fun, args, x0, solve if not given else
                       lambda f, args, guess: solve(plainly(fun), args, guess))  # fmt: skip
-    return result(found, x=x)
+    without = FACTORS if isinstance(x, pb.Tracer) else ()
+    return result(found, without, "write pullback.jacobian at x", x=x)
 
 
 @served(optimize.fsolve, "func args")
@@ -78,7 +81,10 @@ def fsolve(func: Any, x0: Any, args: Any = (), fprime: Any = None, full_output: 
         return x, rest
 
     x, found = rooted(func, args, np.atleast_1d(plain(x0)), solve)
-    return (x, *found) if full_output else x
+    if not full_output:
+        return x
+    without = FACTORS if isinstance(x, pb.Tracer) else ()
+    return (x, result(found[0], without, "write pullback.jacobian at x"), *found[1:])
 
 
 def bracketed(function: Any) -> Any:

@@ -111,7 +111,7 @@ class SparseArray:
     @property
     def value(self) -> Any:
         """SciPy's array of the plain values."""
-        return self.made(np.asarray(pb.value(self.data)), self.places)
+        return self.made.apart(np.asarray(pb.value(self.data)), self.places)
 
     @property
     def is_matrix(self) -> bool:
@@ -121,7 +121,7 @@ class SparseArray:
     # -------------------------------------------------------------------------------------------------- moved nonzeros
     def moved(self, change: Callable[[Any], Any]) -> "SparseArray":
         """What ``change`` makes of the array, if it only moves nonzeros and leaves some out."""
-        numbered = change(self.made(np.arange(1.0, self.nnz + 1), self.places))
+        numbered = change(self.made.apart(np.arange(1.0, self.nnz + 1), self.places))
         picks = numbered.data.astype(np.intp) - 1
         return of_scipy(numbered, self.data[picks])
 
@@ -236,7 +236,7 @@ class SparseArray:
         return found if dtype is None else found.astype(dtype)
 
     def mean(self, axis: Any = None) -> Any:
-        return self.sum(axis) / (self.shape[0] * self.shape[1] if axis is None else self.shape[axis])
+        return (self * (1.0 / (self.shape[0] * self.shape[1] if axis is None else self.shape[axis]))).sum(axis)
 
     # ------------------------------------------------------------------------------------------------------ arithmetic
     def dot(self, other: Any) -> Any:
@@ -279,7 +279,8 @@ class SparseArray:
     def __truediv__(self, other: Any) -> Any:
         if np.ndim(other):
             raise pb.NotDifferentiableError("a traced sparse array is divided by numbers; write A.multiply(1 / x)")
-        return self.with_data(self.data / other)
+        narrow = self.dtype != float and np.can_cast(self.dtype, float)  # SciPy takes the reciprocal, and floats
+        return self.with_data((self.data.astype(float) if narrow else self.data) * (1 / other))
 
     def _of_each(self, f: Callable[[Any], Any]) -> "SparseArray":
         each = self.without_duplicates()._as(self.format)  # noqa: SLF001 - of this class
@@ -392,8 +393,3 @@ def sparse_product(left: Any, right: Any) -> Any:
     places = (rows[first], right.indices[second])
     pairs = SparseArray(left.data[first] * right.data[second], places, Made(kind, (left.shape[0], right.shape[1])))
     return pairs.tocsr()
-
-
-def traced(x: Any) -> bool:
-    """Whether a value is traced, or a sparse array is."""
-    return isinstance(x, SparseArray) or holds(x)

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 import pullback as pb
-from pullback_scipy.mirroring import as_array, holds, primitive
+from pullback_scipy.mirroring import as_array, holds, lacking, primitive
 from pullback_scipy.sparse_arrays.arrays import SparseArray, of_scipy, ours
 from pullback_scipy.sparse_arrays.products import Made, rows_and_columns
 
@@ -25,7 +25,7 @@ def at_nonzeros(g: Any, x: Any, rows: Any, columns: Any) -> Any:
 
 # -------------------------------------------------------------------------------------------------------------- spsolve
 def _spsolve(data: Any, b: Any, first: Any, second: Any, *, made: Made, transpose: bool, ordering: Any) -> Any:
-    a = made(data, (first, second))
+    a = made.apart(data, (first, second))
     x = linalg.spsolve(a.T if transpose else a, b, permc_spec=ordering)
     return x.reshape(b.shape)
 
@@ -76,7 +76,7 @@ def factor_nbytes(factor: Factor) -> int:
 
 def _factorize(data: Any, first: Any, second: Any, *, made: Made, options: tuple[Any, ...]) -> Factor:
     rows, columns = rows_and_columns(made, first, second)
-    return Factor(linalg.splu(made(data, (first, second)), **dict(options)), rows, columns)
+    return Factor(linalg.splu(made.apart(data, (first, second)), **dict(options)), rows, columns)
 
 
 factorize = primitive(
@@ -118,6 +118,8 @@ class SuperLU:
         return substitute(self.factor, as_array(rhs), trans=trans)
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("L", "U"):
+            raise lacking("scipy.sparse.linalg.splu", name)
         return getattr(pb.value(self.factor).lu, name)
 
 

@@ -119,7 +119,9 @@ def iterative(function: Any, *, symmetric: bool = False) -> Any:
         plain = plain_operator(A)
 
         def solve(matvec: Any, right: Any, M: Any = M, start: Any = start, rmatvec: Any = plain.rmatvec) -> Any:
-            operator = linalg.LinearOperator((n, n), matvec, rmatvec, dtype=np.result_type(right, float))
+            operator = linalg.LinearOperator(
+                (n, n), matvec, rmatvec, dtype=np.result_type(plain.dtype, right.dtype, np.float32)
+            )
             x, info = function(operator, right, start, M=M, **options)
             infos.append(info)
             return x
@@ -127,12 +129,14 @@ def iterative(function: Any, *, symmetric: bool = False) -> Any:
         def transposed(vecmat: Any, ct: Any) -> Any:
             turned = M if symmetric else transposed_preconditioner(M)
             x = solve(vecmat, ct, turned, None, lambda v: np.conjugate(plain.matvec(np.conjugate(v))))
-            if infos[-1] != 0:
+            left = float(np.linalg.norm(pb.value(vecmat(x) - ct)))
+            enough = max(options.get("rtol", 1e-5) * float(np.linalg.norm(pb.value(ct))), options.get("atol", 0.0))
+            if infos[-1] != 0 or left > 1e3 * enough:  # tfqmr with M= calls far ones found
                 raise pb.ConvergenceError(
                     f"scipy.sparse.linalg.{function.__name__}: the transposed system, which its derivative solves, did "
-                    f"not converge (info = {infos[-1]}); give a larger maxiter= or rtol=, or a better preconditioner "
-                    "M= that has a transpose (rmatvec)",
-                    float("nan"),
+                    f"not converge (info = {infos[-1]}, residual {left:.2g}); give a larger maxiter= or rtol=, or a "
+                    "better preconditioner M= that has a transpose (rmatvec)",
+                    left,
                 )
             return x
 

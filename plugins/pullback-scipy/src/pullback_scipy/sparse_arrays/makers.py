@@ -161,11 +161,11 @@ def _joined(blocks: Any, format: Any) -> Any:
 
 
 def _joining(function: Any, laid: Callable[[Any], Any]) -> Any:
-    def join(blocks: Any, format: Any = None) -> Any:
-        return _joined(laid(blocks), format)
-
     def joined(blocks: Any, format: Any = None, dtype: Any = None) -> Any:
-        return join(blocks, format) if holds_blocks(blocks) else function(blocks, format=format, dtype=dtype)
+        if not holds_blocks(blocks):
+            return function(blocks, format=format, dtype=dtype)
+        made = _joined(laid(blocks), format)
+        return made if dtype is None else made.astype(dtype)
 
     joined.by = ("blocks",)  # type: ignore[attr-defined] # as of `mirror`
     joined.__doc__ = function.__doc__
@@ -211,7 +211,8 @@ def kronsum(A: Any, B: Any, format: Any = None) -> Any:
     if not (isinstance(A, SparseArray) or isinstance(B, SparseArray)):
         return sparse.kronsum(A, B, format=format)
     A, B = (x if hasattr(x, "tocsr") else sparse.coo_array(x) for x in (A, B))
-    made = _kron(sparse.eye_array(B.shape[0]), A) + _kron(B, sparse.eye_array(A.shape[0]))
+    eyes = [sparse.eye_array(each.shape[0], dtype=np.result_type(A.dtype, B.dtype)) for each in (A, B)]
+    made = _kron(eyes[1], A) + _kron(B, eyes[0])
     return SparseArray(made.data, made.places, Made(_matrix_or_array(A, B), made.shape)).asformat(format)
 
 

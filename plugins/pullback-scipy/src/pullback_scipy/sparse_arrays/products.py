@@ -22,6 +22,11 @@ class Made:
         )
         return self.kind(parts, shape=self.shape)
 
+    def apart(self, data: Any, places: Any) -> Any:
+        """The same for a function of SciPy's that sorts what it is given in place: it shall not find our arrays."""
+        made = self(data, places)
+        return made if made.format == "coo" or made.has_canonical_format else made.copy()
+
 
 # ----------------------------------------------------------------------------------------------------------- products
 def _product(data: Any, x: Any, first: Any, second: Any, *, made: Made) -> Any:

@@ -18,7 +18,7 @@ from pullback_scipy.sparse_arrays.products import Made, rows_and_columns
 
 
 def _eigsh(data: Any, first: Any, second: Any, *, made: Made, options: tuple[Any, ...]) -> Any:
-    return linalg.eigsh(made(data, (first, second)), **dict(options))
+    return linalg.eigsh(made.apart(data, (first, second)), **dict(options))
 
 
 def _bordered(data: Any, rows: Any, columns: Any, w: Any, v: Any, right: Any) -> Any:
@@ -52,10 +52,10 @@ def eigsh(A: Any, k: int = 6, **options: Any) -> Any:
     """The ``k`` eigenvalues and vectors that are asked for, of a real symmetric sparse matrix."""
     if not isinstance(A, SparseArray):
         return linalg.eigsh(A, k, **options)
-    if A.dtype.kind == "c" or options.get("M") is not None:
+    if A.dtype.kind == "c" or options.get("M") is not None or options.get("mode") == "buckling":
         raise pb.NotDifferentiableError(
-            "scipy.sparse.linalg.eigsh has a derivative for real matrices, without M=; take np.linalg.eigh of "
-            "A.toarray() for others"
+            "scipy.sparse.linalg.eigsh has a derivative for real matrices, without M= and mode='buckling'; take "
+            "np.linalg.eigh of A.toarray() for others"
         )
     with_vectors = options.pop("return_eigenvectors", True)
     # ARPACK begins with a random vector, unless it is given one: the same for every run.
