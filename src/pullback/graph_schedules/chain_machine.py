@@ -5,11 +5,12 @@ many. The tape of stage i takes ``abar[i]`` and contains x_i. ``of[i]`` and ``ob
 runs forward and back, at a cost of ``uf[i]`` and ``ub[i]``. Each of these lists but ``a`` begins with stage 1.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from attrs import define, field, frozen
 
+from pullback.graph_schedules.summary import numbers
 from pullback.words.errors import PolicyError, ScheduleError
 
 FWD: Final = "Fwd"
@@ -32,24 +33,16 @@ class Stage:
         return f"{self.name}({self.stage})"
 
 
-def _whole(values: Iterable[int]) -> tuple[int, ...]:
-    return tuple(values)
-
-
-def _costs(values: Iterable[float]) -> tuple[float, ...]:
-    return tuple(values)
-
-
 @frozen
 class Chain:
     """The chain: bytes and costs as the module says."""
 
-    a: tuple[int, ...] = field(converter=_whole)
-    abar: tuple[int, ...] = field(converter=_whole)
-    uf: tuple[float, ...] = field(converter=_costs)
-    ub: tuple[float, ...] = field(converter=_costs)
-    of: tuple[int, ...] = field(converter=_whole)
-    ob: tuple[int, ...] = field(converter=_whole)
+    a: tuple[int, ...] = field(converter=numbers)
+    abar: tuple[int, ...] = field(converter=numbers)
+    uf: tuple[float, ...] = field(converter=numbers)
+    ub: tuple[float, ...] = field(converter=numbers)
+    of: tuple[int, ...] = field(converter=numbers)
+    ob: tuple[int, ...] = field(converter=numbers)
 
     def __attrs_post_init__(self) -> None:
         n = self.n

@@ -6,12 +6,13 @@ of v, which is complete when every reader of v has been pulled back, and adds to
 as large as its value; that of an input stays to the end.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
 from attrs import define, field, frozen
 
+from pullback.graph_schedules.summary import numbers
 from pullback.words.errors import PolicyError, ScheduleError
 
 COMPUTE: Final = "Compute"
@@ -31,14 +32,6 @@ class Step:
         return f"{self.name}({self.op})"
 
 
-def _whole(values: Iterable[int]) -> tuple[int, ...]:
-    return tuple(values)
-
-
-def _costs(values: Iterable[float]) -> tuple[float, ...]:
-    return tuple(values)
-
-
 def _tuples(rows: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(dict.fromkeys(int(k) for k in row)) for row in rows)
 
@@ -48,10 +41,10 @@ class Operations:
     """The graph: ``isz`` and ``sz`` bytes of inputs and values, ``fc`` and ``bc`` costs forward and back, what each
     operation reads (``pi``, ``po``), and what its pullback reads (``si``, ``so``). The last operation is the result."""
 
-    isz: tuple[int, ...] = field(converter=_whole)
-    sz: tuple[int, ...] = field(converter=_whole)
-    fc: tuple[float, ...] = field(converter=_costs)
-    bc: tuple[float, ...] = field(converter=_costs)
+    isz: tuple[int, ...] = field(converter=numbers)
+    sz: tuple[int, ...] = field(converter=numbers)
+    fc: tuple[float, ...] = field(converter=numbers)
+    bc: tuple[float, ...] = field(converter=numbers)
     pi: tuple[tuple[int, ...], ...] = field(converter=_tuples)
     po: tuple[tuple[int, ...], ...] = field(converter=_tuples)
     si: tuple[tuple[int, ...], ...] = field(converter=_tuples)

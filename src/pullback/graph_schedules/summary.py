@@ -1,6 +1,12 @@
-"""How a schedule of a chain or a graph prints: a small table."""
+"""What schedules of chains and of graphs share: their numbers as tuples, and the small table as which they print."""
 
+from collections.abc import Iterable
 from typing import Any
+
+
+def numbers(values: Iterable[float]) -> tuple[Any, ...]:
+    """Bytes or costs, as a tuple."""
+    return tuple(values)
 
 
 def summary(schedule: Any, whole: Any, parts: str, part: str) -> str:
