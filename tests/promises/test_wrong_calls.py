@@ -92,6 +92,16 @@ CALLS = {
         S,
         r"the condition returned None; is its return missing",
     ),
+    "a condition of many": (
+        lambda: pb.while_loop(lambda u: u < 3, lambda u: u, X),
+        S,
+        r"the condition returned an array of shape \(3,\); take np.any",
+    ),
+    "a fixed point that runs away": (
+        lambda: pb.fixed_point(lambda p, x: 2 * x + p, 1.0, 1.0, max_steps=10_000),
+        pb.ConvergenceError,
+        r"is nan, tol is .*; give a start nearer",
+    ),
     "odeint's arguments": (lambda: pb.odeint(lambda t, y: -y, X, [0.0, 1.0]), S, r"return the like of the state"),
     "odeint to a time": (lambda: pb.odeint(lambda y, t: -y, X, 1.0), S, r"give a vector of times"),
     "a tag": (lambda: pb.name(X, 3), S, r"takes a string as the tag"),

@@ -156,7 +156,13 @@ class LoopCall:
         assert self.condition is not None  # asked of a while_loop only
         if (found := self.condition(k, unflatten(self.definition, leaves))) is None:
             raise StructureError("while_loop: the condition returned None; is its return missing?")
-        return bool(found)
+        try:
+            return bool(found)
+        except ValueError as error:  # NumPy's, of an array
+            shape = np.shape(found)
+            raise StructureError(
+                f"while_loop: the condition returned an array of shape {shape}; take np.any(...) or np.all(...) of it"
+            ) from error
 
     def _structured(self, steps: LoopSteps, results: list[Any], n_leaves: int) -> tuple[Any, Any]:
         """The carry and the outputs as the user gets them."""
@@ -380,6 +386,8 @@ def scan_length(x_leaves: list[Any], length: int | None) -> int:
     """How many steps a ``scan`` has; raises :class:`StructureError` where its arrays do not agree."""
     if not all(map(np.ndim, map(plain_value, x_leaves))):
         raise StructureError("scan: a leaf of xs has no axis; give arrays with one slice for each step, or length=")
+    if not x_leaves and length is None:
+        raise StructureError("scan: xs has no array, and no length= is given; pass length=, the number of steps")
     lengths = {np.shape(plain_value(leaf))[0] for leaf in x_leaves}
     if length is not None:
         lengths.add(whole("scan: length=", length))

@@ -190,10 +190,10 @@ def _iterated(step: Function, x: Any, far: Function, tol: float, max_steps: int,
         change = float(far(x, before))
         if change <= tol:
             return x
+    longer = "a larger max_steps= or tol=, " if np.isfinite(change) else ""
     raise ConvergenceError(
         f"{what} did not converge: after {n} steps the distance of two iterates is {change:.3g}, tol is {tol:.3g}; "
-        "give a larger max_steps= or tol=, a start nearer to the solution, or damp the map (it must be a contraction "
-        "there)",
+        f"give {longer}a start nearer to the solution, or damp the map (it must be a contraction there)",
         change,
         n,
     )
