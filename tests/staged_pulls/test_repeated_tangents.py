@@ -6,7 +6,7 @@ import pytest
 from optree import tree_map
 
 import pullback as pb
-from pullback.staged_pulls import repeated_tangents
+from pullback.staged_pulls import push_functions, repeated_tangents
 from pullback.staging.forward_statements import NotStageableError
 from pullback.transforms import jacobian_rows_and_columns
 from pullback.transforms.jacobian_rows_and_columns import Task
@@ -153,3 +153,38 @@ def test_other_bits_end_it(monkeypatch, alone):
     alone.clear()
     assert bits(derivative(X)) == bits(one_by_one(derivative, X))
     assert len(alone) == 2 * len(X)
+
+
+BIG = np.random.default_rng(5).normal(size=(6000, 4))
+
+
+def skinned(x, big):
+    """A product of matrices, and one of elements, with large operands that lie in the other order."""
+    return np.sum((x.reshape(2, 4) @ big.T) * big.T[:2], axis=0) * 0.5
+
+
+def test_what_directions_share_is_laid_in_order_once_for_all(monkeypatch):
+    laid, lay = [], push_functions.laid_in_order
+
+    def noted(*given):
+        laid.append(len(lay(*given)))
+        return lay(*given)
+
+    monkeypatch.setattr(push_functions, "laid_in_order", noted)
+    monkeypatch.setattr(repeated_tangents, "laid_in_order", noted)
+    x, other = RNG.normal(size=(2, 8))
+    derivative = warm(pb.jacobian(skinned, mode="forward"), x, BIG)
+    for at in (x, other):
+        laid.clear()
+        assert bits(derivative(at, BIG)) == bits(one_by_one(derivative, at, BIG))
+        assert laid == [2]
+    directions = [(row,) for row in np.eye(8)]
+    for at in (x, other, x, other):
+        laid.clear()
+        _, push = pb.linearize(lambda x: skinned(x, BIG), at)
+        found = push(directions * 6)
+        with pb.using(staging="off"):
+            wanted = pb.linearize(lambda x: skinned(x, BIG), at)[1](directions * 6)
+        assert bits(found) == bits(wanted)
+    assert set(laid) == {2}
+    assert len(laid) <= 2  # once for each number of directions that go together

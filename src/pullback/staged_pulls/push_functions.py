@@ -51,16 +51,23 @@ class Push:
     """Which outputs have a tangent, for each group."""
     constants: tuple[Any, ...]
     """What it is given beside the slots."""
+    ordering: Generated | None
+    """The function that lays some of what directions share in C order; None where nothing is to be."""
+
+    def in_order(self, slots: Sequence[Any], work: Workspace) -> Sequence[Any]:
+        """What the function is given beside slots and constants, for all directions at these slots."""
+        return laid_in_order(self.ordering, (*slots, *self.constants), work)
 
     def each(
-        self, slots: Sequence[Any], groups: Sequence[Sequence[Sequence[Any]]], work: Workspace
+        self, slots: Sequence[Any], ordered: Sequence[Any], groups: Sequence[Sequence[Sequence[Any]]], work: Workspace
     ) -> list[list[list[Any]]] | None:
         """The tangents of the outputs for each group and direction, None where there is none; the records of the pull
         hold ``slots``. None where a tangent is NaN (see ``ReverseFunction.each``), and where the pull leaves a NaN
         out."""
         seeds = [part for several in groups for part in stacked_seeds(several, len(several))]
         with quiet():
-            *found, flags = self.generated.function((*slots, *self.constants), seeds, *work.of(self.generated))
+            shared = (*slots, *self.constants, *ordered)
+            *found, flags = self.generated.function(shared, seeds, *work.of(self.generated))
         if any(flags) or any(np.isnan(t).any() for part in found for t in part):
             return None
         answers = []
@@ -106,18 +113,28 @@ def _generated(tape: Tape, outs: Outs, groups: tuple[Group, ...], slots: list[An
     if run.why or run.captured:
         raise NotStageableError(run.why or "a captured value")
     counts = [n for parts, n in groups for _ in parts]
-    generated, _ = written_for_many(run, len(slots), lambda _: counts, [*leaving, flags], "push")
+    generated, ordering, _ = written_for_many(run, len(slots), lambda _: counts, [*leaving, flags], "push")
     tangents_of = tuple(tuple(t is not None for t in tangents) for tangents in found)
-    return Push(generated, groups, tangents_of, tuple(run.constants))
+    return Push(generated, groups, tangents_of, tuple(run.constants), ordering)
+
+
+def laid_in_order(ordering: Generated | None, shared: Sequence[Any], work: Workspace) -> Sequence[Any]:
+    """What ``ordering`` gives, of :func:`written_for_many`."""
+    if ordering is None:
+        return ()
+    with quiet():
+        found: Sequence[Any] = ordering.function(shared, *work.of(ordering))[0]
+    return found
 
 
 def written_for_many(
     run: Any, n_shared: int, counts_of: Callable[[Sequence[Any]], list[int]], parts: Sequence[Sequence[Any]], name: str
-) -> tuple[Generated, list[int]]:
+) -> tuple[Generated, Generated | None, list[int]]:
     """The function of what a run of :func:`nesting_of` has done, for many directions: of the values that entered it so
     many are shared, the others are parts of directions, as many of each as ``counts_of`` says, which is told of samples
     of all values. The function gives these ``parts`` of what was returned, of which all but ``flags`` at the end, if
-    there are any, have to depend on the directions."""
+    there are any, have to depend on the directions. Then the function that gives it, from what is shared, more that is:
+    copies in C order; None where it takes none."""
     forward = forward_statements(run.operations, run.inputs, [], run.constants, [0] * len(run.operations))
     source, inputs = forward.program, [symbol.number for symbol in forward.inputs]
     zeros = {x.number for x, value in zip(forward.constants, run.constants, strict=True) if _is_zeros(value)}
@@ -130,15 +147,22 @@ def written_for_many(
     leaving = [list(islice(results, len(part))) for part in parts]
     if not many.stacked.issuperset(x for part in (leaving[:-1] or leaving) for x in part):
         raise NotStageableError("a tangent that depends on no direction")
+    slots, statements, ordering = [many.symbols[k].number for k in shared], many.program.statements, None
+    ordered = [symbol.number for symbol in many.ordered.values()]
+    if ordered:
+        before = [one for one in statements if one.makes not in many.stacked]
+        plan = plan_of(many.program, before, ordered)
+        ordering = Draft(many.program, "ordered", plan, [("slots", slots)], [ordered]).generated()
     arguments = [
-        ("slots", [many.symbols[k].number for k in shared]),
+        ("slots", [*slots, *ordered]),
         ("seeds", [many.symbols[k].number for k in inputs[n_shared:]]),
     ]
-    plan = plan_of(many.program, many.program.statements, [x for part in leaving for x in part])
+    left = [one for one in statements if one.makes not in ordered]
+    plan = plan_of(many.program, left, [x for part in leaving for x in part])
     generated = Draft(many.program, name, plan, arguments, leaving).generated()
     source.samples.clear()
     many.program.samples.clear()
-    return generated, counts
+    return generated, ordering, counts
 
 
 def _is_zeros(value: Any) -> bool:
@@ -213,7 +237,8 @@ def _require_same(made: Push, slots: list[Any], n_inputs: int, pushes: Any) -> N
         groups.append([list(one.values()) for one in islice(cycle(drawn), n)])
         several += [[one.get(k) for k in range(n_inputs)] for one in drawn]
         counts.append(len(drawn))
-    wanted, found = iter(pushes(several)), made.each(slots, groups, Workspace())
+    work = Workspace()
+    wanted, found = iter(pushes(several)), made.each(slots, made.in_order(slots, work), groups, work)
     if found is None:
         raise NotStageableError("tangents that are NaN")
     for count, group in zip(counts, found, strict=True):

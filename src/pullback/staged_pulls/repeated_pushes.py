@@ -46,6 +46,8 @@ class RepeatedPushes:
     copies: dict[int, tuple[Any, Any]] = field(factory=dict, init=False)
     """Values in the user's memory and copies that stand for them, by the ids of the values."""
     work: dict[Any, Workspace] = field(factory=dict, init=False)
+    ordered: dict[Any, Sequence[Any]] = field(factory=dict, init=False)
+    """What functions are given in C order, for the directions under way."""
 
     @property
     def is_known(self) -> bool:
@@ -88,11 +90,14 @@ class RepeatedPushes:
                 return None
         n = at_once(self.values, [[part for part in one if part is not None] for one in several])
         found: list[list[Any]] = []
-        for start in range(0, len(several), n):
-            answers = self._some(several[start : start + n], pushes)
-            if answers is None:
-                return None
-            found += answers
+        try:
+            for start in range(0, len(several), n):
+                answers = self._some(several[start : start + n], pushes)
+                if answers is None:
+                    return None
+                found += answers
+        finally:
+            self.ordered = {}
         return found
 
     def _some(self, several: Directions, pushes: Callable[[Directions], Any]) -> list[list[Any]] | None:
@@ -113,7 +118,10 @@ class RepeatedPushes:
         if push is None:
             return None
         parts = [[[several[k][place] for place in places] for k in numbers] for places, numbers in members.items()]
-        answers = push.each(self.values, parts, self.work.setdefault(push, Workspace()))
+        work = self.work.setdefault(push, Workspace())
+        if push not in self.ordered:
+            self.ordered[push] = push.in_order(self.values, work)
+        answers = push.each(self.values, self.ordered[push], parts, work)
         if answers is None:
             return None
         found: list[Any] = [[None] * len(self.specs)] * len(several)

@@ -21,7 +21,7 @@ from pullback.staged_functions.derivative_stages import nesting_of
 from pullback.staged_functions.known_functions import function_within
 from pullback.staged_functions.shortcut_making import carried, kinds_of_leaves, leaves_of_call, require_unwritten
 from pullback.staged_functions.shortcuts import Shortcut, bits_where_shared, may_enter
-from pullback.staged_pulls.push_functions import handed_out, written_for_many
+from pullback.staged_pulls.push_functions import handed_out, laid_in_order, written_for_many
 from pullback.staged_pulls.repeated_pulls import AT_ONCE, STACKED_BYTES
 from pullback.staged_pulls.reverse_functions import is_of, stacked_seeds
 from pullback.staged_pulls.stacked_statements import DISTINCT
@@ -57,6 +57,8 @@ class Tangential:
     """Which results have a tangent."""
     n: int
     """The number of directions."""
+    ordering: Generated | None
+    """The function that lays some of what directions share in C order; None where nothing is to be."""
     work: Workspace = field(factory=Workspace)
 
     def each_of(self, entering: Sequence[Any], parts: Sequence[Any]) -> list[list[Any]]:
@@ -65,17 +67,23 @@ class Tangential:
         if not all(is_of(part, spec) for part in parts):
             raise _NotNowError
         found: list[list[Any]] = []
+        ordered = self.in_order(entering)
         for first in range(0, len(parts), self.n):
-            found += self.each(entering, parts[first : first + self.n])
+            found += self.each(entering, ordered, parts[first : first + self.n])
+        del ordered
         if bits_where_shared(entering) != before:
             raise _NotNowError
         return found
 
-    def each(self, entering: Sequence[Any], parts: Sequence[Any]) -> list[list[Any]]:
+    def in_order(self, entering: Sequence[Any]) -> Sequence[Any]:
+        """What the function is given beside, for all directions."""
+        return laid_in_order(self.ordering, (*entering, *self.constants), self.work)
+
+    def each(self, entering: Sequence[Any], ordered: Sequence[Any], parts: Sequence[Any]) -> list[list[Any]]:
         """The tangents in as many directions as the function takes, or fewer."""
-        seeds = stacked_seeds([[part] for part in parts], self.n)
+        seeds, shared = stacked_seeds([[part] for part in parts], self.n), (*entering, *self.constants, *ordered)
         with quiet():  # whoever asks has run the function once
-            found = self.generated.function((*entering, *self.constants), seeds, *self.work.of(self.generated))[0]
+            found = self.generated.function(shared, seeds, *self.work.of(self.generated))[0]
         if any(np.isnan(t).any() for t in found):
             raise _NotNowError  # see ``Reverse.each``
         answers = []
@@ -171,8 +179,9 @@ def _made(
         raise NotStageableError("it changes what it reads")
     # Without what runs: it only compares.
     shortcut = Shortcut(("tangents", place), definition, kinds, places, reads, None, [])  # type: ignore[arg-type]
-    generated, [n] = written_for_many(run, len(xs), _width, [leaving], "tangents")
-    made = Tangential(place, shortcut, generated, tuple(run.constants), tuple(t is not None for t in found), n)
+    generated, ordering, [n] = written_for_many(run, len(xs), _width, [leaving], "tangents")
+    reached = tuple(t is not None for t in found)
+    made = Tangential(place, shortcut, generated, tuple(run.constants), reached, n, ordering)
     _require_same(made, xs, spec, ordinary)
     return made
 
@@ -190,7 +199,7 @@ def _require_same(
 ) -> None:
     random = np.random.default_rng(1)
     drawn = [draw(random, spec) for _ in range(DISTINCT)]
-    answers = made.each(xs, list(islice(cycle(drawn), made.n)))
+    answers = made.each(xs, made.in_order(xs), list(islice(cycle(drawn), made.n)))
     wanted = [ordinary([t if k == made.place else None for k in range(len(xs))]) for t in drawn]
     for tangents, expected in zip(answers, cycle(wanted), strict=False):
         require_equal(handed_out(tangents, expected), expected, "the tangents")

@@ -18,12 +18,19 @@ from pullback.staged_pulls.one_by_one import one_by_one
 from pullback.staged_pulls.stacked_calls import CannotStackError, StackedCall, stacked, with_key
 from pullback.staging.forward_statements import NotStageableError
 from pullback.statements.symbols import Program, Statement, Symbol, mapped
+from pullback.statements.ufuncs import ufunc_of
 from pullback.words.digests import same_bits
 from pullback.words.specs import spec_of
 from pullback.words.undocumented import quiet
 
 DISTINCT = 4
 """How many different seeds are drawn; they come again and again in the places."""
+
+
+PRODUCTS = frozenset((np.multiply, np.matmul))
+"""Functions that read a large operand sooner where it lies in C order."""
+LARGE = 2**16
+"""Bytes of such an operand."""
 
 
 @frozen(eq=False)
@@ -50,6 +57,8 @@ class Stacking:
     """What the values that depend on the seeds are for each seed."""
     stacked: set[int] = field(factory=set)
     """Their numbers in the program."""
+    ordered: dict[int, Symbol] = field(factory=dict)
+    """Copies in C order of values that are the same for all seeds, by the numbers of these in the program."""
     singles: dict[int, Any] = field(factory=dict)
     """What each value of the program is for the first seed."""
 
@@ -79,7 +88,7 @@ class Stacking:
             raise NotStageableError("a value that is no array")
         args, kwargs = mapped((one.args, one.kwargs), lambda x: self.symbols[x.number] if type(x) is Ref else x)
         call = StackedCall(self.program, first.n, one, args, kwargs, wanted.parts[0], self.singles, self.stacked)
-        for write in (stacked, one_by_one):
+        for write in (self._in_order, stacked, one_by_one):
             made = self._tried(write, call, wanted)
             if made is not None:
                 self._one_each(one.makes, wanted, made)
@@ -112,8 +121,25 @@ class Stacking:
         one.function(target, *args[1:])
         return target
 
+    def _in_order(self, call: StackedCall) -> Any:
+        """A product whose large operands that are the same for all seeds lie in C order: copies of them do."""
+        if ufunc_of(call.statement) not in PRODUCTS or call.statement.writes:
+            raise CannotStackError
+        ordered = {
+            number: self.ordered.get(number) or self.program.call(np.ascontiguousarray, (x,), {})
+            for number, x in ((x.number, x) for x in call.args if type(x) is Symbol and not call.has_axis(x))
+            if _is_out_of_order(self.singles[number])
+        }
+        if not ordered:
+            raise CannotStackError
+        singles = {**self.singles, **{x.number: self.program.samples[x.number] for x in ordered.values()}}
+        args = tuple(ordered.get(x.number, x) if type(x) is Symbol else x for x in call.args)
+        made = stacked(evolve(call, args=args, singles=singles))
+        self.ordered |= ordered
+        return made
+
     def _tried(self, write: Callable[[StackedCall], Any], call: StackedCall, wanted: Each) -> Symbol | None:
-        n_statements, n_samples = len(self.program.statements), len(self.program.samples)
+        n_statements, n_samples, ordered = len(self.program.statements), len(self.program.samples), {**self.ordered}
         try:
             made = write(call)
             if self._is(made, wanted):
@@ -121,6 +147,7 @@ class Stacking:
         except (CannotStackError, TypeError, ValueError, IndexError):
             pass
         del self.program.statements[n_statements:], self.program.samples[n_samples:]
+        self.ordered = ordered
         return None
 
     def _is(self, made: Any, wanted: Each) -> bool:
@@ -136,6 +163,10 @@ class Stacking:
         self.symbols[number], self.each[number], self.singles[made.number] = made, each, each.parts[0]
         self.stacked.add(made.number)
         return made
+
+
+def _is_out_of_order(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.nbytes >= LARGE and not x.flags.c_contiguous
 
 
 def stacked_statements(
