@@ -20,8 +20,10 @@ def run(c):
     row["mass"] = row["mass"] * c
     z[0] = (c, 3.0, 7)
     saved = z.copy()
+    record = z.view(np.recarray)
+    record.mass[2] *= 1.5
     z["mass"] *= 2
-    total = 0.0
+    total = record.mass[0]
     for one in z:
         total += one["mass"] * one["kind"]
     return total + saved["mass"].sum() + np.sum(z["position"] ** 2) + z[["mass", "kind"]]["mass"][1] + len(z) + z.size

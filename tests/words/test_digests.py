@@ -1,5 +1,7 @@
 """Two arrays that differ in a bit, in their layout or in their dtype have other digests."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -139,3 +141,51 @@ def test_numbers_of_python_in_a_state(number, policy):
     with np.errstate(all="ignore"):
         for at in (x, 2 * x):
             assert pb.grad(f, policy=policy)(at).tobytes() == pb.grad(f)(at).tobytes()
+
+
+def test_an_object_is_told_by_its_text_without_where_it_lies():
+    """An opaque residual that is made again is another object."""
+
+    class Factor:
+        pass
+
+    held = Factor(), Factor()
+    assert repr(held[0]) != repr(held[1])
+    assert short_digest(held[0]) == short_digest(held[1])
+    assert digest([1, held[0]]) == digest([1, held[1]]) != digest([2, held[0]])
+
+
+@pytest.mark.parametrize("policy", [pb.Keep(), pb.Recompute(), pb.Binomial(3), pb.Mixed(3), pb.Periodic(4)], ids=repr)
+def test_opaque_residuals_that_are_made_again(policy):
+    @pb.primitive(opaque={"out": lambda factor: 8})
+    def halved(x):
+        return Half(x / 2)
+
+    @halved.vjp("x")
+    def _(ct):
+        return ct / 2
+
+    @pb.primitive(opaque={"factor": lambda factor: 8})
+    def scaled(factor, y):
+        return factor.x * y
+
+    @scaled.vjp("factor", "y")
+    def _(ct, factor, y):
+        return np.sum(ct * y), ct * pb.value(factor).x
+
+    def f(k):
+        factor, x = halved(k), np.arange(4.0)
+        for i in pb.steps(9):
+            if i == 5:
+                factor = halved(k * 2)
+            x = np.sin(scaled(factor, x)) + 1
+        return np.sum(x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.PolicyWarning)
+        assert pb.grad(f, policy=policy)(0.8) == pb.grad(f)(0.8)
+
+
+class Half:
+    def __init__(self, x):
+        self.x = x

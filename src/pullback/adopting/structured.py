@@ -52,6 +52,21 @@ class Fields:
         for k, (name, part) in enumerate(self.fields.items()):
             part[key] = new[name] if isinstance(new, Fields | Row) else new[k] if isinstance(new, tuple) else new
 
+    def __getattr__(self, name: str) -> Any:
+        """A field, as a record array has it."""
+        if name.startswith("_") or name not in self.fields:
+            raise AttributeError(f"a structured array with traced fields has no attribute {name!r}")
+        return self.fields[name]
+
+    def view(self, kind: Any) -> "Fields":
+        """The array itself, as a record array or as one of structures."""
+        if kind is not np.recarray and kind is not np.ndarray and kind != self.dtype:
+            raise ConversionError(
+                f"view({kind!r}) of a structured array with traced fields (at {site_text(site_here())}) would read its "
+                f"memory, which each field has for itself; give the fields, s['{next(iter(self.fields))}']"
+            )
+        return self
+
     def copy(self) -> "Fields":
         """A copy that owns its memory."""
         return Fields(self.dtype, self.shape, {name: part.copy() for name, part in self.fields.items()})

@@ -3,6 +3,7 @@
 Bits are compared, never values: 0.0 and -0.0 differ, and so do NaNs of other payloads.
 """
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -20,16 +21,19 @@ _OTHERS = "OgG"
 """Kinds of arrays whose bits are not their memory."""
 _NUMBERS = frozenset("?bBhHiIlLqQefdFDmM")
 """Kinds of arrays without anything in their memory but their bits."""
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Where an object lies, in the text that Python gives of one."""
 
 
 def digest(value: Any) -> bytes:
     """A hash of the bits of a value, with its shape, strides and dtype (byte order included): XXH3, 128 bits.
 
     An array without gaps is hashed where it lies, any other in a copy. A scalar of NumPy's has dtype and bits; anything
-    else is told by its text. Source of the hash: https://github.com/Cyan4973/xxHash, by the package xxhash.
+    else is told by its text, without addresses, for an opaque value that is made again is another object. Source of the
+    hash: https://github.com/Cyan4973/xxHash, by the package xxhash.
     """
     if not isinstance(value, np.ndarray | np.generic):
-        return f"{type(value).__name__} {value!r}".encode()
+        return f"{type(value).__name__} {_ADDRESS.sub('', repr(value))}".encode()
     if hasattr(value, "__pullback_hollow__"):
         return f"{value!r}".encode()  # without values, which nothing can change
     value = np.asarray(value)  # a memory map, too, is its bytes
