@@ -121,7 +121,7 @@ class Lender:
         if not self.splits.feasible:
             return int(self.run.machine.n)
         ends = [*self.snapshots[1:count], stop]
-        gaps = [end - start for start, end in zip(self.snapshots[:count], ends, strict=True)]
+        gaps = [max(0, end - start) for start, end in zip(self.snapshots[:count], ends, strict=True)]
         return sum(forward_steps(self.splits, gap, held) for held, gap in enumerate(gaps) if gap)
 
     @property

@@ -29,7 +29,10 @@ def by_leaves(n: int, splits: Splits, *, lends: bool) -> Iterator[Action]:
 
 def rest(n: int, first: int, snapshots: list[int], splits: Splits, *, in_work: bool = True) -> Iterator[Action]:
     """What follows EndForward: the steps from ``first`` on have tapes, those before it come from the snapshots. The
-    newest tape is ``in_work``, or stored as the others are."""
+    newest tape is ``in_work``, or stored as the others are. Where the length was unknown, a snapshot may be of a step
+    that has a tape."""
+    while snapshots and snapshots[-1] > first:
+        yield Delete("state", snapshots.pop())
     if not in_work:
         yield from Tapes(first, n).reverse(n)
         n = first
