@@ -29,6 +29,17 @@ def by_scan(x):
     return np.sum(u * v) + np.sum(ys)
 
 
+def by_while(x):
+    u, v, _ = pb.while_loop(lambda s: s[2] < 60, lambda s: (*heat(*s[:2]), s[2] + 1), (x, np.cos(x), 0))
+    return np.sum(u * v)
+
+
+def by_two(x):
+    u, v = pb.fori_loop(0, 30, lambda k, s: heat(*s), (x, np.cos(x)))
+    u, v = pb.fori_loop(0, 30, lambda k, s: heat(*s), (np.tanh(u), v))
+    return np.sum(u * v)
+
+
 def measured(f, policy):
     """The gradient, and the most bytes that were there meanwhile."""
     tracemalloc.start()
@@ -53,7 +64,7 @@ def staged(monkeypatch):
 
 @pytest.mark.usefixtures("all_loaded")
 @pytest.mark.parametrize("n_arrays", [50, 80, 120, 170])
-@pytest.mark.parametrize("f", [by_fori, by_scan])
+@pytest.mark.parametrize("f", [by_fori, by_scan, by_while, by_two])
 def test_bits_and_bytes(f, n_arrays, staged):
     wanted, policy = pb.grad(f)(X), pb.Budget(n_arrays * X.nbytes)
     _, without = pb.vjp(f, X, policy=policy)

@@ -16,9 +16,11 @@ FOUND = (
     Program(10_000, ((0, "range", 18, 1, 0), (2, "break", 33, 4, 0), (6, "break", 36, 5, 0)), True, exact=False),
     # A snapshot of steps of unknown length that lay after the first tape: a ScheduleError.
     Program(
-        10_000, ((6, "iterator", 38, 2, 0), (6, "iterator", 40, 1, 4), (0, "fori", 31, 5, 2), (0, "iterator", 36, 2, 2)),
-        repeats=True, exact=False,
-    ),  # fmt: skip
+        10_000,
+        ((6, "iterator", 38, 2, 0), (6, "iterator", 40, 1, 4), (0, "fori", 31, 5, 2), (0, "iterator", 36, 2, 2)),
+        repeats=True,
+        exact=False,
+    ),
     # A tape stood in the place of a first snapshot that was small.
     Program(10_000, ((12, "range", 16, 3, 2), (0, "while", 35, 1, 4)), repeats=False, exact=False),
     # Code was cut into steps that begin with more than they hold, and told what these take.

@@ -92,14 +92,17 @@ class StagedSteps:
 
     def _has_room(self, k: int) -> bool:
         stages = () if self.entered is None else self.entered[0].stages
-        return bool(stages or k < EARLY) and all(stage.buffer_bytes <= self.at_work for stage in stages)
+        return all(each.buffer_bytes <= self.at_work for each in stages) if stages else k < self.first - 1 + EARLY
 
-    def made_of_first_steps(self, needed: Needed, state_bytes: int, room: int, free: int) -> bool:
+    def made_of_first_steps(self, needed: Needed, state_bytes: int, each: int, room: int, free: int) -> bool:
         """Whether there is ``room`` to make functions of the first steps, before much is held. They are made then or
-        never, and work in what is ``free`` for it and for the cotangents of the state."""
-        if EARLY * state_bytes + needed.making_bytes > room:
+        never, and work in what is ``free`` for it and for the cotangents of the state. Where the length is unknown, a
+        few steps come first if there is room for ``each`` of them."""
+        room -= EARLY * state_bytes + needed.making_bytes
+        if room < 0:
             return False
-        self.early, self.spares, self.at_work, self.arrays.stay = True, True, free - state_bytes, False
+        self.early, self.first = True, self.first if (self.first - 1) * each <= room else 1
+        self.spares, self.at_work, self.arrays.stay = True, free - state_bytes, False
         return True
 
     def waits(self) -> None:
@@ -129,10 +132,10 @@ class StagedSteps:
     def advances(self, k: int) -> bool:
         """Whether a stage advances step ``k``: never by itself, since the body on plain arrays is as fast; where stages
         were asked for, those that work in buffers. Or whether one is to be learned from it ``early``."""
-        if self.early:
-            self.early = k < EARLY and self.takes(k) and not (self.entered and self.entered[0].stages)
+        if self.early and k >= self.first:
+            self.early = k < self.first - 1 + EARLY and self.takes(k) and not (self.entered and self.entered[0].stages)
         if self.early or self.most_bytes < inf:
-            return self.early
+            return self.early and k >= self.first
         if self.entered is None:  # what enters is not known yet: with kernels it is worth a look
             return self.shelf.backend is not None and not self.shelf.new and self.takes(k)
         return any(stage.advance.works_in_place for stage in self.entered[0].stages) and self.takes(k)
@@ -302,7 +305,7 @@ class StagedSteps:
             variants.n_begun_otherwise += 1
         elif run.why:
             variants.failed(run.why)
-        elif not variants.over and (k < EARLY or self.at_work == inf):
+        elif not variants.over and (k < self.first - 1 + EARLY or self.at_work == inf):
             around = self.steps.enclosing
             returned = [leaf._value if isinstance(leaf, Handle) else leaf for leaf in (*new, *ys)]
             captured = list(zip(run.captured, run.values, strict=True))

@@ -137,8 +137,8 @@ def scheduled_by(record: Any, policy: Any, n: int | None, ledger: Any = None, mo
     held = besides + sum(sizes.values()) + (sizes["state_bytes"] if n is None else 0)
     if not policy.affords(extra, held):
         extra, free = 0, needed.at_work - captured_bytes(record)
-        room = 0 if policy.room is None or chain.store.ledger.lenders else policy.room - held
-        if steps.staging and not steps.staging.made_of_first_steps(needed, chain.state_bytes, room, free):
+        room, each = 0 if policy.room is None else policy.room - held, sum(sizes.values())
+        if steps.staging and not steps.staging.made_of_first_steps(needed, chain.state_bytes, each, room, free):
             steps.staging = None
     besides += extra
     if policy.room is not None and ledger is None and not follows(record) and record.fresh:

@@ -162,12 +162,11 @@ class MemoryPolicy:
         """The bytes that snapshots and tapes may take together; None where nobody has said a number."""
         return None
 
-    def least(self, n: int | None, state_bytes: int, tape_bytes: int) -> int:
+    def least(self, n: int, state_bytes: int, tape_bytes: int) -> int:
         """The bytes of snapshots and tapes that a known number of steps can do with: what they take, where nobody has
         said a number."""
         from pullback.scheduling.simulator import simulate  # noqa: PLC0415 - of loops in a program with a number
 
-        assert n is not None  # a loop of unknown length has ended when this is asked
         sizes = {"state_bytes": state_bytes, "tape_bytes": tape_bytes}
         return simulate(self.schedule(n, **sizes), n, **sizes).peak_bytes
 
