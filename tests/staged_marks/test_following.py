@@ -23,7 +23,7 @@ X = np.linspace(0.1, 0.9, 12).reshape(3, 4)
 W = np.linspace(-1.0, 1.0, 16).reshape(4, 4)
 TABLE = np.linspace(1.0, 2.0, 4 * N).reshape(N, 4)
 BUFFER = np.zeros(4)
-POLICIES = [pb.SaveAll(), pb.Recompute(), pb.Binomial(3), pb.Periodic(7)]
+POLICIES = [pb.SaveAll(), pb.Recompute(), pb.Binomial(3), pb.Periodic(7), pb.Budget("1 MB")]
 RNG = np.random.default_rng(0)
 
 
@@ -238,7 +238,8 @@ def test_same_bits(program, policy, computed):
     for x in (X, X[::-1] * 0.7):
         wanted = bits(program, policy, "off", x)
         assert [bits(program, policy, "numpy", x) for _ in range(2)] == [wanted] * 2
-    assert bool(computed) is (program in FOLLOWED) or program is divides_a_number_in_place  # under a policy it is
+    counts = policy.counts_bytes and not computed  # the length is not known, or a value is read
+    assert counts or bool(computed) is (program in FOLLOWED) or program is divides_a_number_in_place
 
 
 def test_steps_that_were_written_in_one_way_are_a_row_without_a_look_at_each(monkeypatch):
@@ -267,6 +268,17 @@ def longer(x, w):
     for _ in pb.steps(N):
         u = 1.8 * u - 0.9 * np.sin(u @ w) + 0.1 * np.cos(u) - 0.2 * np.sin(u) * np.cos(u @ w) + x * 0.1 - u * 0.05
     return np.sum(u)
+
+
+def test_a_budget_follows_steps_where_it_affords_to_make_functions(computed):
+    large, w = np.linspace(0.1, 0.9, 4 * 500).reshape(500, 4), W
+    wanted = bits(two_back, pb.SaveAll(), "off", large)
+    for budget, affords in (("40 MB", True), ("900 kB", False)):
+        computed.clear()
+        with pb.using(staging="numpy"):
+            found = pb.grad(two_back, (0, 1), policy=pb.Budget(budget))(large, w)
+        assert [g.tobytes() for g in found] == wanted[-2:]
+        assert bool(computed) is affords
 
 
 def test_few_steps_and_small_ones_are_recorded(computed):

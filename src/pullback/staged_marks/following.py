@@ -133,16 +133,15 @@ class FollowedMarks:
             return False
         if tape.collective or tape.thread != get_ident() or planned() is not None:
             return False
-        if tape.ledger.heard or tape.ledger.books or not errors_are_ordinary():
+        if tape.ledger.heard or not errors_are_ordinary():
             return False
         chain, governor = self.chain, cast("Any", tape.governor)
         if chain is None:
-            return type(tape.records) is list  # else somebody looks at each that is appended
+            return type(tape.records) is list and not tape.ledger.books  # else somebody looks at each that is appended
         return (
             governor.active is chain
             and governor.lifetimes is None
-            and governor.seen is None
-            and not governor.binds
+            and _affords(chain, governor)
             and chain.schedule is not None
             and chain.gauge is None
             and not chain.agreed
@@ -349,6 +348,14 @@ class FollowedMarks:
         self.lent, self.stage, self.lesson, self.goes_on = [], None, None, False
         self._leave_run()
         self._new_run()
+
+
+def _affords(chain: Any, governor: Any) -> bool:
+    """Whether functions are made of steps: where a number of bytes binds the program, the schedule has left room for
+    what they work in, and for making them."""
+    if governor.binds:
+        return chain.working is not None and chain.staging != "off"
+    return not chain.ledger.books and governor.seen is None
 
 
 def _done(step: Any, run: MarkedRun, start: int) -> Any:
