@@ -2,12 +2,12 @@
 only, equal bits."""
 
 import sys
-import tracemalloc
 from types import ModuleType
 
 import numpy as np
 import pytest
 from tests.docs.test_documents import ROOT, blocks
+from tests.programs.measured import peak_of
 
 import pullback as pb
 
@@ -100,12 +100,7 @@ def test_nothing_of_the_size_of_the_dense_matrix_is_made(text):
     def f(data, b):
         return np.sum(text.solve(text.factorize(data, matrix.indices, matrix.indptr), b, trans="N") ** 2)
 
-    tracemalloc.start()
-    try:
-        data_ct, b_ct = pb.grad(f, (0, 1))(matrix.data, np.ones(n))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    (data_ct, b_ct), peak = peak_of(pb.grad(f, (0, 1)), matrix.data, np.ones(n))
     assert data_ct.shape == matrix.data.shape
     assert b_ct.shape == (n,)
     assert peak < 4_000_000

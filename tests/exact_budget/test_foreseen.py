@@ -1,10 +1,9 @@
 """Programs that are known to take little of a budget are recorded as under save-all, until they do more than before."""
 
-import gc
-import tracemalloc
 
 import numpy as np
 import pytest
+from tests.programs.measured import peak_of
 
 import pullback as pb
 from pullback.exact_budget import foreseen
@@ -82,11 +81,7 @@ def test_a_longer_run_is_governed_from_there_on_and_binds(governed, longer, exac
     gradient(X)
     assert not governed
     n[0] = longer
-    gc.collect()
-    tracemalloc.start()
-    found = gradient(X)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    found, peak = peak_of(gradient, X)
     assert bool(governed) is (longer > 6)
     assert peak <= 12_000_000 + SLACK
     assert found.tobytes() == pb.grad(f)(X).tobytes()
@@ -131,11 +126,7 @@ def test_a_global_array_of_another_size_is_noticed_at_once(governed, monkeypatch
     assert not governed
     monkeypatch.setitem(globals(), "TABLE", np.ones(len(X)))
     wanted = pb.grad(f)(X[:1])
-    gc.collect()
-    tracemalloc.start()
-    found = gradient(X[:1])
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    found, peak = peak_of(gradient, X[:1])
     assert found.tobytes() == wanted.tobytes()
     assert peak <= budget + SLACK
 
@@ -231,11 +222,7 @@ def test_a_loop_that_grows_is_governed_and_so_is_what_follows_it(chains):
     for n[0], size[0] in ((2000, 10), (3, 10), (400, 5000)):
         wanted = pb.grad(f)(1.3)
         chains.clear()
-        gc.collect()
-        tracemalloc.start()
-        found = gradient(1.3)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
+        found, peak = peak_of(gradient, 1.3)
         assert bool(chains) is (n[0] > 3)
         assert found.tobytes() == wanted.tobytes()
         assert peak <= 6_000_000 + SLACK
@@ -261,11 +248,7 @@ def test_marked_steps_that_grow_are_governed_from_there_on_and_bind(governed):
         assert bool(governed) is not known
     times[0] = 100
     wanted = pb.grad(f)(X[:100])
-    gc.collect()
-    tracemalloc.start()
-    found = gradient(X[:100])
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    found, peak = peak_of(gradient, X[:100])
     assert governed
     assert found.tobytes() == wanted.tobytes()
     assert peak <= 6_000_000 + SLACK

@@ -1,14 +1,13 @@
 """``Budget(..., exact=True)`` on plain code: the bits of save-all, within the bytes, and as little computed
 again as the plan says."""
 
-import gc
-import tracemalloc
 from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.programs.measured import peak_of
 
 import pullback as pb
 from pullback.exact_budget import planned_reverse
@@ -64,11 +63,7 @@ def require(parts, share):
         policy = pb.Budget(budget, exact=True)
         gradient = pb.value_and_grad(f, (0, 1), policy=policy)
         gradient(X, C)
-        gc.collect()
-        tracemalloc.start()
-        found = gradient(X, C)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
+        found, peak = peak_of(gradient, X, C)
         assert bits(found) == bits(wanted)
         assert bits(gradient(0.7 * X, C)) == bits(other)
         assert peak <= budget + SLACK, (peak / X.nbytes, budget / X.nbytes)
@@ -126,11 +121,7 @@ def test_the_copies_and_residuals_that_records_hold_are_counted(f):
         pb.grad(f, policy=pb.Budget(1, exact=True))(X)
     gradient = pb.grad(f, policy=pb.Budget(caught.value.minimum_bytes, exact=True))
     gradient(X)
-    gc.collect()
-    tracemalloc.start()
-    gradient(X)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    _, peak = peak_of(gradient, X)
     assert peak <= caught.value.minimum_bytes
 
 
@@ -144,11 +135,7 @@ def test_long_programs_bind_with_what_their_plans_take(n):
 
     gradient = pb.grad(f, policy=pb.Budget("12 MB", exact=True))
     gradient(X)
-    gc.collect()
-    tracemalloc.start()
-    gradient(X)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    _, peak = peak_of(gradient, X)
     assert peak <= 12_000_000 + SLACK
 
 
@@ -299,11 +286,7 @@ def test_without_exact_plain_code_is_cut_and_binds_or_refuses():
         pb.grad(layered, policy=pb.Budget(400_000))(X)
     policy = pb.Budget(caught.value.minimum_bytes)
     assert pb.grad(layered, policy=policy)(X).tobytes() == wanted.tobytes()
-    gc.collect()
-    tracemalloc.start()
-    pb.grad(layered, policy=policy)(X)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    _, peak = peak_of(pb.grad(layered, policy=policy), X)
     assert peak <= policy.max_bytes + SLACK
 
 

@@ -2,10 +2,10 @@
 under every policy."""
 
 import gc
-import tracemalloc
 
 import numpy as np
 import pytest
+from tests.programs.measured import peak_of
 
 import pullback as pb
 from pullback.recording import tape as tapes
@@ -285,10 +285,7 @@ def test_what_is_streamed_is_not_stored(all_loaded):
 
     def peak(**options):
         x = np.ones(shape)
-        tracemalloc.start()
-        pb.grad(f, policy=pb.Binomial(2), **options)(x)
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        _, found = peak_of(pb.grad(f, policy=pb.Binomial(2), **options), x)
         return found
 
     calls = []

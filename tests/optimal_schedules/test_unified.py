@@ -1,11 +1,11 @@
 """The unified program meets its oracle, streams, and holds what it says."""
 
 import json
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.programs.measured import peak_of
 
 import pullback as pb
 from pullback import BudgetError
@@ -50,10 +50,7 @@ def test_where_the_table_is_too_large_the_splits_stay_near_the_optimum(monkeypat
 @pytest.mark.parametrize("sizes", [(2000, 8000, 16_960, 900_000), (300, 8000, 160, 16_000), (2000, 80, 1000, 100_000)])
 def test_a_plan_takes_little_itself(sizes):
     plan.cache_clear()
-    tracemalloc.start()
-    plan(*sizes)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    _, peak = peak_of(plan, *sizes)
     assert peak < 32_000
 
 

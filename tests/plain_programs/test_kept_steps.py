@@ -1,11 +1,10 @@
 """Keep with a policy between marked steps: the rules say what the tape of a step holds, the policy which are held."""
 
-import gc
-import tracemalloc
 
 import numpy as np
 import pytest
 from tests.programs.drifting import drifting_primitive
+from tests.programs.measured import peak_of
 
 import pullback as pb
 from pullback.stores import AsType, Disk, InMemory, Stored, Zlib
@@ -120,11 +119,7 @@ def test_smaller_tapes_mean_fewer_steps():
 def test_a_budget_between_such_steps_binds(f, n_arrays):
     gradient = pb.grad(f, policy=pb.Keep("potential", outer=pb.Budget(n_arrays * ARRAY)))
     gradient(X)
-    gc.collect()
-    tracemalloc.start()
-    gradient(X)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    _, peak = peak_of(gradient, X)
     assert peak < n_arrays * ARRAY
 
 

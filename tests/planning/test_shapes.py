@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from tests.primitives.rows import rows
+from tests.programs.measured import peak_of
 
 import pullback as pb
 from pullback.shapes_only.hollow_arrays import hollow, spec
@@ -67,12 +68,7 @@ def test_bytes_equal_those_of_data(f, policy):
 @pytest.mark.parametrize("f", [looped, plain, wave])
 def test_nothing_of_that_size_is_allocated(f):
     pb.plan(f, spec((40, 40)), policy=pb.Binomial(3))  # what is imported
-    tracemalloc.start()
-    try:
-        plan = pb.plan(f, spec((4096, 4096)), policy=pb.Binomial(3))
-        most = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    plan, most = peak_of(pb.plan, f, spec((4096, 4096)), policy=pb.Binomial(3))
     assert plan.peak_bytes > 128 << 20 > 100 * most
 
 

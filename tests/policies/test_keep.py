@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from tests.programs.drifting import drifting_primitive
+from tests.programs.measured import peak_of
 
 import pullback as pb
 from pullback.stores import AsType, Disk, InMemory, Zlib
@@ -53,11 +54,7 @@ def test_an_elementwise_network_holds_less_than_half_of_save_all():
     def peak(policy):
         gradient = pb.grad(net, policy=policy)
         gradient(x)
-        gc.collect()
-        tracemalloc.start()
-        found = gradient(x)
-        bytes_at_peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        found, bytes_at_peak = peak_of(gradient, x)
         return bytes_at_peak, found.tobytes()
 
     (everything, expected), (some, found) = peak(pb.SaveAll()), peak(pb.Keep(np.matmul))
@@ -308,10 +305,7 @@ def test_a_policy_between_the_steps_of_which_some_values_are_kept():
 def test_a_budget_between_steps_of_which_some_values_are_kept_binds(n_arrays):
     gradient = pb.grad(looped, policy=pb.Keep("potential", outer=pb.Budget(n_arrays * ARRAY)))
     gradient(X)
-    tracemalloc.start()
-    gradient(X)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    _, peak = peak_of(gradient, X)
     assert peak < n_arrays * ARRAY
     with pytest.raises(pb.BudgetError) as caught:
         pb.grad(looped, policy=pb.Keep("potential", outer=pb.Budget(10 * ARRAY)))(X)
@@ -547,8 +541,5 @@ def test_a_budget_between_the_steps_counts_what_variables_have_from_before():
     x = np.linspace(0.1, 0.9, 10_000)
     gradient = pb.grad(f, policy=pb.Keep("a", outer=pb.Budget("4 MB")))
     gradient(x)
-    tracemalloc.start()
-    gradient(x)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    _, peak = peak_of(gradient, x)
     assert peak <= 4_000_000

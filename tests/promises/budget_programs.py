@@ -1,14 +1,13 @@
 """Drawn mixtures of loops, marked steps, checkpoints and code between them, under one ``Budget``: what they are, and
 what is to hold of them. ``fault_of(drawn(seed))`` says what does not."""
 
-import gc
 import random
-import tracemalloc
 import warnings
 from functools import lru_cache
 
 import numpy as np
 from attrs import frozen
+from tests.programs.measured import peak_of
 
 import pullback as pb
 
@@ -164,13 +163,7 @@ def fault_of(mixture):
     policy, n_ways = mixture.policy(budget), 1 + (mixture.pulls == "interleaved")
     for x in INPUTS:
         wanted, _ = gradients(f, mixture.pulls, pb.SaveAll(), x)
-        gc.collect()
-        tracemalloc.start()
-        try:
-            found, reports = gradients(f, mixture.pulls, policy, x)
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
+        (found, reports), peak = peak_of(gradients, f, mixture.pulls, policy, x)
         if found != wanted:
             return "other bits than under save-all"
         if peak > n_ways * (budget + SLACK):

@@ -1,13 +1,12 @@
 """Drawn programs of loops and code between them that reads arrays from before the loops, under one ``Budget``: what
 they are, and what is to hold of them. ``fault_of(drawn(seed))`` says what does not."""
 
-import gc
 import random
-import tracemalloc
 import warnings
 
 import numpy as np
 from attrs import frozen
+from tests.programs.measured import peak_of
 
 import pullback as pb
 
@@ -98,16 +97,6 @@ def gradients(f, policy, x, *, repeats):
             return [pb.grad(f, policy=policy)(x).tobytes()]
         _, pull = pb.vjp(f, x, policy=policy)
         return [pull(1.0)[0].tobytes() for _ in range(2)]
-
-
-def peak_of(call):
-    """What a call returns, and the most bytes that were there meanwhile."""
-    gc.collect()
-    tracemalloc.start()
-    try:
-        return call(), tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def least_of(reading, f, x, nbytes=1):

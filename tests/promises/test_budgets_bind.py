@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.programs.measured import peak_of
 
 import pullback as pb
 
@@ -90,11 +91,7 @@ def assert_binds(parts, n, form, arrays, staging, dtype="float64"):
             except pb.BudgetError as error:
                 budget = error.minimum_bytes
         gradient(f, pb.Budget(budget), *inputs)
-        gc.collect()
-        tracemalloc.start()
-        found = gradient(f, pb.Budget(budget), *inputs)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
+        found, peak = peak_of(gradient, f, pb.Budget(budget), *inputs)
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, wanted, strict=True))
     assert peak <= budget + SLACK, (peak / X.nbytes, budget / X.nbytes)
 

@@ -3,7 +3,6 @@ free is told a figure once, which is enough for it; ``tracemalloc``'s peak stays
 is what is booked."""
 
 import gc
-import tracemalloc
 import warnings
 from functools import lru_cache
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.programs.measured import peak_of
 from tests.promises.test_budgets_bind import PARTS, SLACK, C, X, body_of
 
 import pullback as pb
@@ -80,11 +80,7 @@ def assert_binds(loops, arrays, heard):
     f, budget = program(loops), enough(loops, arrays * X.nbytes, heard=heard)
     for x in (X, X[::-1].copy()):
         wanted, _ = gradient(f, pb.SaveAll(), x, heard=heard)
-        gc.collect()
-        tracemalloc.start()
-        found, _ = gradient(f, pb.Budget(budget), x, heard=heard)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
+        (found, _), peak = peak_of(gradient, f, pb.Budget(budget), x, heard=heard)
         assert np.array_equal(found, wanted, equal_nan=True)
         assert peak <= budget + SLACK, (peak / X.nbytes, budget / X.nbytes)
 
@@ -186,11 +182,7 @@ def test_what_a_variable_has_counts_though_no_pullback_reads_it(before, marked):
     for more in (1.0, 1.5):
         gradient = pb.grad(f, policy=pb.Budget(int(more * budget)))
         gradient(X, C)
-        gc.collect()
-        tracemalloc.start()
-        found = gradient(X, C)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
+        found, peak = peak_of(gradient, X, C)
         assert found.tobytes() == wanted.tobytes()
         assert peak <= int(more * budget) + SLACK
 
@@ -213,10 +205,7 @@ def test_what_code_after_a_loop_holds_for_the_next_pull_is_left_free():
     for _ in range(2):
         gc.collect()
         before = pull.report.live_bytes
-        tracemalloc.start()
-        pull(1.0)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
+        _, peak = peak_of(pull, 1.0)
         assert before + peak <= budget + SLACK
 
 

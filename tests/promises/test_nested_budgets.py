@@ -1,8 +1,6 @@
 """One ``Budget`` over loop functions in the steps of loop functions: the least figure is enough at the first retry,
 tracemalloc's peak stays within the bytes, more bytes never cost forward steps, and ample ones cost nothing."""
 
-import gc
-import tracemalloc
 from functools import lru_cache
 from itertools import count, pairwise
 
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.programs.measured import peak_of
 from tests.promises.test_budgets_bind import PARTS, SLACK, C, X, body_of
 
 import pullback as pb
@@ -73,11 +72,7 @@ def assert_binds(loop, arrays, staging):
         budget = enough(f, arrays * X.nbytes)
         for x in (X, X[::-1].copy()):
             wanted, _ = gradient(f, pb.SaveAll(), x)
-            gc.collect()
-            tracemalloc.start()
-            found, _ = gradient(f, pb.Budget(budget), x)
-            _, peak = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
+            (found, _), peak = peak_of(gradient, f, pb.Budget(budget), x)
             assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, wanted, strict=True))
             assert peak <= budget + SLACK, (peak / X.nbytes, budget / X.nbytes)
 

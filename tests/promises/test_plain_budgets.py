@@ -2,13 +2,12 @@
 with more bytes, and no more than ``Recompute`` takes at what it holds. A measured run follows one that has loaded what
 is needed."""
 
-import gc
-import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.programs.measured import peak_of
 
 import pullback as pb
 from pullback.exact_budget.foreseen import forget
@@ -62,11 +61,7 @@ def require_binds(parts, n, after, share, checkpointed, known):
             budget = error.minimum_bytes
     if not known:
         forget()
-    gc.collect()
-    tracemalloc.start()
-    value, gradients = pb.value_and_grad(f, (0, 1), policy=pb.Budget(budget))(X, C)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    (value, gradients), peak = peak_of(pb.value_and_grad(f, (0, 1), policy=pb.Budget(budget)), X, C)
     assert [np.asarray(part).tobytes() for part in (value, *gradients)] == wanted
     assert peak <= budget + SLACK, (peak / X.nbytes, budget / X.nbytes)
 

@@ -6,6 +6,7 @@ import tracemalloc
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.programs.measured import peak_of
 
 import pullback as pb
 
@@ -108,8 +109,5 @@ def test_values_that_the_body_can_reach_stay():
 
     derivative = pb.grad(f, policy=pb.Budget(120 * x.nbytes))
     derivative(x)
-    tracemalloc.start()
-    derivative(x)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    _, peak = peak_of(derivative, x)
     assert peak <= 127 * x.nbytes, peak / x.nbytes  # 124.5; 133.4 where they count as gone

@@ -1,9 +1,9 @@
 """Where results lie: large ones in buffers that are used again, never in what somebody else has."""
 
-import tracemalloc
 
 import numpy as np
 import pytest
+from tests.programs.measured import peak_of
 from tests.staging.both_ways import POLICIES, loop_over, require_same, the_stage
 
 import pullback as pb
@@ -198,12 +198,7 @@ def test_steps_hold_what_is_booked_and_no_more():
         peak = pull.report.peak_bytes
         pull.close()
         gradient(x)
-        tracemalloc.start()
-        try:
-            gradient(x)
-            seen = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+        _, seen = peak_of(gradient, x)
     assert peak >= n * 8 * 19_998
     assert seen < 1.02 * peak + 12 * x.nbytes
 

@@ -2,10 +2,10 @@
 
 import functools
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
+from tests.programs.measured import peak_of
 from tests.rules.new_arrays import same
 from tests.tracing.dying_operands import LARGE, RNG, N, X, by_nobody, in_new_arrays
 
@@ -163,10 +163,7 @@ def test_less_is_held_at_the_peak(monkeypatch):
 
     def peak():
         pb.grad(lambda x: np.sum(((x * 0.5 + 1.0) * 2.0 - 3.0) * 0.5))(x)
-        tracemalloc.start()
-        pb.grad(lambda x: np.sum(((x * 0.5 + 1.0) * 2.0 - 3.0) * 0.5))(x)
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        _, found = peak_of(pb.grad(lambda x: np.sum(((x * 0.5 + 1.0) * 2.0 - 3.0) * 0.5)), x)
         return found / x.nbytes
 
     assert peak() < 1.1
