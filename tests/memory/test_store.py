@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from attrs import frozen
+from tests.programs.policies import every_state
 
 import pullback as pb
 from pullback.memory import store as stores
@@ -80,16 +81,7 @@ class SnapshotsIn(pb.MemoryPolicy):
     tier: str
 
     def actions(self, n, *, state_bytes=0, tape_bytes=0):
-        for k in range(n):
-            yield Save("state", k, self.tier)
-            yield Advance(k, k + 1)
-        yield EndForward()
-        for k in reversed(range(n)):
-            yield Load("state", k, self.tier)
-            yield Delete("state", k, self.tier)
-            yield Record(k)
-            yield Reverse(k)
-        yield EndReverse()
+        return every_state(n, self.tier)
 
 
 @frozen

@@ -3,6 +3,7 @@
 import numpy as np
 
 import pullback as pb
+from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 
 MARKED = (
     pb.Recompute(), pb.Recompute(1), pb.Recompute(3), pb.Binomial(1), pb.Binomial(2), pb.Binomial(5), pb.Binomial(50),
@@ -35,3 +36,17 @@ def same_everywhere(f, *points, policies=MARKED):
         step.flat[k] = e
         slope = (f(x + step) - f(x - step)) / (2 * e)
         np.testing.assert_allclose(gradient.flat[k], slope, rtol=1e-5, atol=1e-7)
+
+
+def every_state(n, tier="memory"):
+    """The actions of a right policy: a snapshot of each state, each step run twice."""
+    for k in range(n):
+        yield Save("state", k, tier)
+        yield Advance(k, k + 1)
+    yield EndForward()
+    for k in reversed(range(n)):
+        yield Load("state", k, tier)
+        yield Delete("state", k, tier)
+        yield Record(k)
+        yield Reverse(k)
+    yield EndReverse()

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.programs.measured import peak_of
 from tests.promises.test_budgets_bind import PARTS, SLACK, C, X, body_of
+from tests.promises.test_budgets_in_a_row import looped
 
 import pullback as pb
 
@@ -17,16 +18,6 @@ body = lru_cache(None)(body_of)
 TOLD, RUNS = (-1,), count()
 """A statement that counts its runs."""
 FORMS = ("fori", "scan", "while")
-
-
-def looped(form, n, step, u, v):
-    """``step`` n times, in a loop function of this form."""
-    if form == "fori":
-        return pb.fori_loop(0, n, lambda k, s: step(*s), (u, v))
-    if form == "scan":
-        (u, v), ys = pb.scan(lambda s, k: (step(*s), s[0][:3]), (u, v), np.arange(n))
-        return u + np.sum(ys), v
-    return pb.while_loop(lambda s: pb.value(s[2]) < n, lambda s: (*step(*s[:2]), s[2] + 1), (u, v, 0))[:2]
 
 
 def run(items, u, v, c):

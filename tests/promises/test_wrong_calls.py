@@ -6,9 +6,9 @@ import dataclasses
 import attrs
 import numpy as np
 import pytest
+from tests.programs.policies import every_state
 
 import pullback as pb
-from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
 
 X = np.array([1.0, 2.0, 3.0])
 N, S, P = pb.NotDifferentiableError, pb.StructureError, pb.PolicyError
@@ -136,25 +136,12 @@ def test_a_wrong_call_is_told_what_to_give(name):
 
 
 # ---------------------------------------------------------------------------------------------- policies of one's own
-def keep_every_state(n):
-    for k in range(n):
-        yield Save("state", k)
-        yield Advance(k, k + 1)
-    yield EndForward()
-    for k in reversed(range(n)):
-        yield Load("state", k)
-        yield Delete("state", k)
-        yield Record(k)
-        yield Reverse(k)
-    yield EndReverse()
-
-
 class Ordinary:
     def __init__(self, period=1):
         self.period = period
 
     def actions(self, n, *, state_bytes, tape_bytes):
-        return keep_every_state(n)
+        return every_state(n)
 
 
 class WithAttribute(pb.MemoryPolicy):
@@ -170,13 +157,13 @@ class Changeable(pb.MemoryPolicy):
 @attrs.frozen
 class WithoutYield(pb.MemoryPolicy):
     def actions(self, n, *, state_bytes, tape_bytes):
-        list(keep_every_state(n))
+        list(every_state(n))
 
 
 @attrs.frozen
 class OfOneParameter(pb.MemoryPolicy):
     def actions(self, n):
-        return keep_every_state(n)
+        return every_state(n)
 
 
 @attrs.frozen
@@ -217,7 +204,7 @@ class AsTold(pb.MemoryPolicy):
     period: int = 1
 
     def actions(self, n, *, state_bytes, tape_bytes):
-        yield from keep_every_state(n)
+        yield from every_state(n)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,12 +212,12 @@ class AsDataclass(pb.MemoryPolicy):
     period: int = 1
 
     def actions(self, n, *, state_bytes, tape_bytes):
-        return list(keep_every_state(n))
+        return list(every_state(n))
 
 
 class WithoutSettings(pb.MemoryPolicy):
     def actions(self, n, *, state_bytes, tape_bytes):
-        return keep_every_state(n)
+        return every_state(n)
 
 
 @pytest.mark.parametrize("program", [by_steps, by_loop])

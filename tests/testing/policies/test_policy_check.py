@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 from attrs import Factory, frozen
+from tests.programs.policies import every_state
 
 import pullback.testing.policies.policy_check as module
 from pullback.marks.step_marks import steps
@@ -13,7 +14,7 @@ from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
-from pullback.scheduling.actions import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
+from pullback.scheduling.actions import Record, Save
 from pullback.testing import check_policy
 from pullback.words.errors import CheckError, PolicyError
 
@@ -25,16 +26,7 @@ class EveryState(MemoryPolicy):
     """Right: a snapshot of each state, each step run twice."""
 
     def actions(self, n, *, state_bytes=0, tape_bytes=0):
-        for k in range(n):
-            yield Save("state", k)
-            yield Advance(k, k + 1)
-        yield EndForward()
-        for k in reversed(range(n)):
-            yield Load("state", k)
-            yield Delete("state", k)
-            yield Record(k)
-            yield Reverse(k)
-        yield EndReverse()
+        return every_state(n)
 
 
 @frozen
