@@ -503,3 +503,20 @@ def test_why_steps_with_a_mark_are_recorded_is_told():
     whole = lambda k, u: u + np.sum(body(k, u))  # noqa: E731 - likewise
     pb.grad(lambda x: np.sum(pb.fori_loop(0, 9, whole, x, staging="numpy")))(X)
     assert "name marks a view, or what depends on no input, as 's'" in str(pb.explain_stage(whole))
+
+
+@pytest.mark.parametrize("loop", ["range", "steps", "fori_loop", "scan", "while_loop"])
+def test_a_pull_that_another_trace_records_runs_marked_steps_again(loop):
+    """Steps that only advance then stand in a trace that records: they mark nothing there."""
+    direction = np.array([1.0, -2.0, 0.5])
+
+    def slopes(policy):
+        with pb.using(policy):
+            _, push = pb.linearize(program(loop), X)
+            _, pull = pb.vjp(program(loop), X)
+        return push(direction), pb.grad(lambda ct: np.sum(pull(ct)[0] * direction))(1.0)
+
+    held = slopes(pb.SaveAll())
+    np.testing.assert_allclose(held, pb.grad(program(loop))(X) @ direction, rtol=1e-12)
+    for policy in POLICIES:
+        np.testing.assert_array_equal(slopes(policy), held, strict=True)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, field
 
-from pullback.memory.in_force import innermost
+from pullback.memory.in_force import innermost, stepping
 from pullback.recording.crossing import present
 from pullback.recording.handles import SHARED, Handle, activate, freeze, kind_of, make, resolve, tape_of
 from pullback.recording.tape import (
@@ -87,7 +87,10 @@ def _marked(leaf: Any, tag: str, step: Any) -> Any:
                 _told_outside(leaf._tape, tag)
             return leaf
         shadow.why = shadow.why or f"name marks a view, or what depends on no input, as {tag!r}"
-    tape = tape_of((leaf,), "name") if isinstance(leaf, Handle) else innermost()
+    if isinstance(leaf, Handle):
+        tape: Tape | None = tape_of((leaf,), "name")
+    else:  # a step that only advances marks nothing, not in the trace around its own either, as one that is recorded
+        tape = innermost() if stepping() is None else None
     if tape is None or tape.mode == PAUSED:
         return leaf
     if isinstance(leaf, Handle):
