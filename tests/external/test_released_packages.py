@@ -4,11 +4,12 @@ import importlib
 
 import numpy as np
 import pytest
+from tests.external.released import AT, RELEASED
 
 import pullback as pb
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # theirs
-POLICIES = (pb.Recompute(), pb.Binomial(3), pb.Budget("1 GB"))
+POLICIES = (pb.Recompute(), pb.Binomial(3), pb.Budget("1 GB"), pb.Keep())
 
 
 def detected(fdtd, permittivity):
@@ -37,3 +38,16 @@ def test_a_recorded_field_by_the_permittivity_of_an_object(permittivity):
     np.testing.assert_allclose(np.sum(gradient * direction), (ahead - behind) / (2 * h), rtol=1e-6)
     for policy in POLICIES:
         np.testing.assert_array_equal(pb.grad(f, policy=policy)(permittivity), gradient)
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_a_small_package_as_it_is_released(name):
+    module, program = RELEASED[name]
+    pytest.importorskip(module, reason=f"{name} is not installed: python -m pip install {name}")
+    f = lambda x: program(pb.adopt, x)  # noqa: E731 - traced
+    assert f(AT) == program(importlib.import_module, AT)
+    value, gradient = pb.value_and_grad(f)(AT)
+    assert value == f(AT)
+    assert pb.testing.taylor_test(f, AT, step=1e-3).rate >= 1.95
+    for policy in POLICIES:
+        np.testing.assert_array_equal(pb.grad(f, policy=policy)(AT), gradient)

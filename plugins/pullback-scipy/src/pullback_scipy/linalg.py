@@ -23,6 +23,7 @@ from pullback_scipy.dense.riccati import solve_continuous_are, solve_discrete_ar
 from pullback_scipy.dense.solves import (
     det,
     inv,
+    lstsq,
     norm,
     pinv,
     solve,
@@ -38,8 +39,8 @@ __getattr__, __dir__ = fall_through(linalg, globals())
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "coshm", "cosm", "det", "eig",
     "eigh", "eigvals", "eigvalsh", "expm", "expm_frechet", "fractional_matrix_power", "hankel", "inv", "khatri_rao",
-    "kron", "logm", "lu", "lu_factor", "lu_solve", "norm", "pinv", "qr", "sinhm", "sinm", "solve", "solve_banded",
-    "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are", "solve_discrete_lyapunov",
-    "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm",
-    "tanm", "toeplitz",
+    "kron", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "norm", "pinv", "qr", "sinhm", "sinm", "solve",
+    "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
+    "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm",
+    "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 ]  # fmt: skip

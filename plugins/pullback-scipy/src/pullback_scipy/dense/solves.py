@@ -12,7 +12,7 @@ from scipy import linalg
 import pullback as pb
 from pullback_linalg.gauge import adjoint
 from pullback_linalg.products import conj, transposed
-from pullback_scipy.mirroring import as_array, derived, mirror, only, primitive, single
+from pullback_scipy.mirroring import as_array, derived, floating, mirror, only, primitive, single
 
 
 def outer(g: Any, x: Any) -> Any:
@@ -92,6 +92,44 @@ def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_d
     if a.dtype.kind == "c":
         only("scipy.linalg.solve_triangular of complex numbers", "trans", trans, 0, 1)
     return triangular_system(a, b, trans=trans, lower=bool(lower), unit_diagonal=bool(unit_diagonal))
+
+
+# -------------------------------------------------------------------------------------------------------- least squares
+def _lstsq(a: Any, b: Any, *, cond: Any, driver: Any) -> Any:
+    x, left, rank, s = linalg.lstsq(a, b, cond, lapack_driver=driver)
+    return x, np.asarray(left), rank, np.zeros(0) if s is None else s
+
+
+def _lstsq_rule(ct: Any, a: Any, b: Any, rank: Any, cond: Any, driver: Any, needed: Any) -> tuple[Any, Any]:
+    """That of NumPy's solution, of the squares that it leaves, and of the singular values."""
+    if driver == "gelsy" and cond is not None and int(pb.value(rank)) < min(a.shape):
+        only("scipy.linalg.lstsq by gelsy, of a matrix of which cond= cuts something off,", "cond", cond, None)
+    asked = [k for k in (0, 1, 3) if ct[k] is not None and ct[k].size]
+    moving = [k for k, name in enumerate("ab") if name in needed]
+
+    def of(*leaves: Any) -> Any:
+        matrix, right = (leaves[moving.index(k)] if k in moving else (a, b)[k] for k in range(2))
+        rcond = np.finfo(np.result_type(matrix.dtype, np.float32)).eps if cond is None else cond
+        x = np.linalg.lstsq(matrix, right, rcond=rcond)[0]
+        parts: dict[int, Any] = {0: lambda: x, 1: lambda: np.sum(np.abs(matrix @ x - right) ** 2, axis=0),
+                 3: lambda: np.linalg.svd(matrix, compute_uv=False)}  # fmt: skip
+        return tuple(parts[k]() for k in asked)
+
+    pulled = pb.vjp(of, *(floating((a, b)[k]) for k in moving))[1](tuple(ct[k] for k in asked))
+    return tuple(pulled[moving.index(k)] if k in moving else None for k in range(2))  # type: ignore[return-value]
+
+
+least_squares = primitive(_lstsq, name="scipy.lstsq", outputs=("x", "left", "rank", "s"))
+least_squares.vjp("a", "b", fn=_lstsq_rule)
+
+
+@mirror(linalg.lstsq, "a b")
+def lstsq(a: Any, b: Any, cond: Any = None, lapack_driver: Any = None) -> Any:
+    """(x, squares, rank, s) of the x with the least |a x - b|."""
+    a, b = as_array(a), as_array(b)
+    single("scipy.linalg.lstsq", a, b)
+    x, left, rank, s = least_squares(a, b, cond=cond, driver=lapack_driver)
+    return x, left, int(pb.value(rank)), None if lapack_driver == "gelsy" else s
 
 
 # --------------------------------------------------------------------------------------------------------------- banded
