@@ -22,7 +22,8 @@ PACKAGE = ROOT / "src" / "pullback"
 PLUGINS = sorted(p.parent for p in ROOT.glob("plugins/*/pyproject.toml"))
 
 FILE_LINES, TEST_FILE_LINES, FUNCTION_LINES, ROOM_FILES, LINE_CHARACTERS = 400, 600, 50, 14, 120
-ASSEMBLY = ("pullback", "registry.extend(CORE, later=rare)")  # the one place that registers, and the one call at import
+ASSEMBLY = ("pullback", "registry.extend(CORE, later=late_families)")
+"""The one place that registers, and the one call at import."""
 MAY_PRINT = ("cli", "demos", "__main__")
 PUBLIC_MODULES = ("testing", "schedules", "scaling", "stores", "numpy", "backends")
 

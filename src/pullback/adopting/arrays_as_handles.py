@@ -40,19 +40,8 @@ from pullback.words.structures import flatten
 QUIET: Final = ORDINARY - {np.ndarray}
 """Types of arguments of which nothing need be asked."""
 CONTAINERS: Final = frozenset((
-    list,
-    tuple,
-    dict,
-    set,
-    frozenset,
-    deque,
-    CellType,
-    MethodType,
-    partial,
-    property,
-    staticmethod,
-    classmethod,
-))
+    list, tuple, dict, set, frozenset, deque, CellType, MethodType, partial, property, staticmethod, classmethod,
+))  # fmt: skip
 """Types in which arrays are looked for."""
 MOST: Final = 10_000
 """Among how many objects arrays are looked for."""

@@ -62,25 +62,9 @@ _NUMPY = frozenset(
 """Functions of NumPy, besides its ufuncs, that change nothing, and give the same for the same."""
 _LINALG = frozenset("cholesky det eigh eigvalsh inv norm pinv qr slogdet solve svd".split())
 _BUILTINS: frozenset[Any] = frozenset((
-    abs,
-    bool,
-    complex,
-    divmod,
-    enumerate,
-    float,
-    int,
-    len,
-    list,
-    max,
-    min,
-    pow,
-    range,
-    reversed,
-    round,
-    sum,
-    tuple,
+    abs, bool, complex, divmod, enumerate, float, int, len, list, max, min, pow, range, reversed, round, sum, tuple,
     zip,
-))
+))  # fmt: skip
 _TRANSFORMS = frozenset("grad hvp jvp value_and_grad".split())
 _OF_STEPS = frozenset(("name",))
 """Functions of this library that change nothing in a step but what is asked of it: the stage has them."""

@@ -57,20 +57,11 @@ NAME_REASONS = {
 }
 TEXT_UFUNCS = frozenset((
     *(
-        "count",
-        "endswith",
-        "find",
-        "index",
-        "isalnum",
-        "isalpha",
-        "isdecimal",
-        "isdigit",
-        "islower",
-        "isnumeric",
+        "count", "endswith", "find", "index", "isalnum", "isalpha", "isdecimal", "isdigit", "islower", "isnumeric",
         "isspace",
     ),
     *("istitle", "isupper", "rfind", "rindex", "startswith", "str_len"),
-))
+))  # fmt: skip
 
 
 @frozen

@@ -41,20 +41,9 @@ class _Greedy:
     j-1 on only."""
 
     __slots__ = (
-        "_alone",
-        "_base",
-        "_beside",
-        "_best",
-        "_best_index",
-        "_cost",
-        "_gaps",
-        "_here",
-        "_merged",
-        "_newest",
-        "_shifted",
-        "slots",
-        "snapshots",
-    )
+        "_alone", "_base", "_beside", "_best", "_best_index", "_cost", "_gaps", "_here", "_merged", "_newest",
+        "_shifted", "slots", "snapshots",
+    )  # fmt: skip
 
     def __init__(self, slots: int, cost: Cost = advances, snapshots: Sequence[int] = ()) -> None:
         self.slots = slots

@@ -33,7 +33,7 @@ CORE: tuple[Primitive | Composite, ...] = (
 )
 
 
-def rare() -> tuple[Primitive | Composite, ...]:
+def late_families() -> tuple[Primitive | Composite, ...]:
     """The families that are imported at first need."""
-    declared: tuple[Primitive | Composite, ...] = import_module("pullback.primitives.rare").RARE
+    declared: tuple[Primitive | Composite, ...] = import_module("pullback.primitives.imported_late").LATE
     return declared

@@ -39,18 +39,8 @@ its values alone."""
 
 
 SUMMED_IN_OUT = (
-    "sum",
-    "prod",
-    "cumsum",
-    "cumprod",
-    "mean",
-    "nansum",
-    "nanprod",
-    "nancumsum",
-    "nancumprod",
-    "nanmean",
-    "trace",
-)
+    "sum", "prod", "cumsum", "cumprod", "mean", "nansum", "nanprod", "nancumsum", "nancumprod", "nanmean", "trace",
+)  # fmt: skip
 """NumPy functions that compute in the dtype of ``out=``, where they are told none."""
 
 

@@ -295,25 +295,8 @@ def hessian(fun: Callable[..., Any], argnum: Any = 0) -> Callable[..., Any]:
 
 
 __all__ = [
-    "checkpoint",
-    "deriv",
-    "egrad",
-    "elementwise_grad",
-    "grad",
-    "grad_and_aux",
-    "grad_named",
-    "hessian",
-    "hessian_tensor_product",
-    "hessian_vector_product",
-    "holomorphic_grad",
-    "jacobian",
-    "make_ggnvp",
-    "make_hvp",
-    "make_jvp",
-    "make_jvp_reversemode",
-    "make_vjp",
-    "multigrad_dict",
-    "tensor_jacobian_product",
-    "value_and_grad",
+    "checkpoint", "deriv", "egrad", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian",
+    "hessian_tensor_product", "hessian_vector_product", "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp",
+    "make_jvp", "make_jvp_reversemode", "make_vjp", "multigrad_dict", "tensor_jacobian_product", "value_and_grad",
     "vector_jacobian_product",
-]
+]  # fmt: skip

@@ -274,20 +274,6 @@ JVPNode, VJPNode = (
 register_notrace = Refused("register_notrace", "wrap the function with notrace_primitive")
 
 __all__ = [
-    "Box",
-    "JVPNode",
-    "SparseObject",
-    "VJPNode",
-    "VSpace",
-    "def_linear",
-    "defjvp",
-    "defjvp_argnum",
-    "defjvp_argnums",
-    "defvjp",
-    "defvjp_argnum",
-    "defvjp_argnums",
-    "notrace_primitive",
-    "primitive",
-    "register_notrace",
-    "vspace",
-]
+    "Box", "JVPNode", "SparseObject", "VJPNode", "VSpace", "def_linear", "defjvp", "defjvp_argnum", "defjvp_argnums",
+    "defvjp", "defvjp_argnum", "defvjp_argnums", "notrace_primitive", "primitive", "register_notrace", "vspace",
+]  # fmt: skip

@@ -19,15 +19,6 @@ def isbox(x: Any) -> bool:
 
 
 __all__ = [
-    "Box",
-    "Node",
-    "getval",
-    "isbox",
-    "notrace_primitive",
-    "primitive",
-    "register_notrace",
-    "subval",
-    "subvals",
-    "toposort",
-    "trace",
-]
+    "Box", "Node", "getval", "isbox", "notrace_primitive", "primitive", "register_notrace", "subval", "subvals",
+    "toposort", "trace",
+]  # fmt: skip

@@ -278,18 +278,11 @@ def _reduce(ufunc: Any, fold: Primitive, general: Primitive | None = None) -> Co
 
 
 STEPS: tuple[tuple[Any, Primitive], ...] = (
-    (np.subtract, ufunc_rules.subtract),
-    (np.divide, ufunc_rules.divide),
-    (np.power, powers.power),
-    (np.float_power, powers.float_power),
-    (np.remainder, ufunc_rules.remainder),
-    (np.fmod, ufunc_rules.fmod),
-    (np.arctan2, ufunc_rules.arctan2),
-    (np.hypot, ufunc_rules.hypot),
-    (np.logaddexp2, ufunc_rules.logaddexp2),
-    (np.copysign, ufunc_rules.copysign),
-    (np.heaviside, ufunc_rules.heaviside),
-)
+    (np.subtract, ufunc_rules.subtract), (np.divide, ufunc_rules.divide), (np.power, powers.power),
+    (np.float_power, powers.float_power), (np.remainder, ufunc_rules.remainder), (np.fmod, ufunc_rules.fmod),
+    (np.arctan2, ufunc_rules.arctan2), (np.hypot, ufunc_rules.hypot), (np.logaddexp2, ufunc_rules.logaddexp2),
+    (np.copysign, ufunc_rules.copysign), (np.heaviside, ufunc_rules.heaviside),
+)  # fmt: skip
 REDUCED: tuple[tuple[Any, Primitive], ...] = tuple((ufunc, _reduction(step, ufunc)) for ufunc, step in STEPS)
 ACCUMULATED: tuple[tuple[Any, Primitive], ...] = (
     *((ufunc, _accumulation(step, ufunc)) for ufunc, step in (*STEPS, (np.logaddexp, ufunc_rules.logaddexp))),

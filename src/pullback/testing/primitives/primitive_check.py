@@ -34,23 +34,10 @@ from pullback.words.errors import RuleError
 Check = Callable[[PrimitiveCall], Iterable[Fault]]
 
 FIRST_ORDER: Final[tuple[Check, ...]] = (
-    missing_rules,
-    failing_rules,
-    wrong_kinds,
-    wrong_values,
-    mutated_inputs,
-    mutated_cotangents,
-    mutated_parameters,
-    undeclared_aliases,
-    kept_results,
-    nondeterminism,
-    read_only_operands,
-    memory_layouts,
-    undeclared_reads,
-    unneeded_values,
-    differing_alternatives,
-    wrong_reach,
-)
+    missing_rules, failing_rules, wrong_kinds, wrong_values, mutated_inputs, mutated_cotangents, mutated_parameters,
+    undeclared_aliases, kept_results, nondeterminism, read_only_operands, memory_layouts, undeclared_reads,
+    unneeded_values, differing_alternatives, wrong_reach,
+)  # fmt: skip
 """A new check is a function ``PrimitiveCall -> faults`` and a line here."""
 
 SECOND_ORDER: Final[tuple[Check, ...]] = (wrong_second_order,)

@@ -27,15 +27,5 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "fft",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "linalg",
-    "make_diagonal",
-    "numpy_boxes",
-    "numpy_vjps",
-    "random",
-    "where",
-]
+    "fft", "int8", "int16", "int32", "int64", "linalg", "make_diagonal", "numpy_boxes", "numpy_vjps", "random", "where",
+]  # fmt: skip

@@ -54,11 +54,5 @@ def dot_adjoint_1(A: Any, G: Any, A_meta: Any, B_meta: Any) -> Any:
 
 
 __all__ = [
-    "balanced_eq",
-    "dot_adjoint_0",
-    "dot_adjoint_1",
-    "metadata",
-    "replace_zero",
-    "unbroadcast",
-    "unbroadcast_f",
-]
+    "balanced_eq", "dot_adjoint_0", "dot_adjoint_1", "metadata", "replace_zero", "unbroadcast", "unbroadcast_f",
+]  # fmt: skip

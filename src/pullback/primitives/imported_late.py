@@ -26,26 +26,7 @@ from pullback.primitives.shaping.windows import WINDOWS
 from pullback.primitives.shared.gather_scatter import PICKING
 from pullback.rules.declaration import Composite, Primitive
 
-RARE: tuple[Primitive | Composite, ...] = (
-    *EDITING,
-    *FILLING,
-    *PADDING,
-    *SEGMENTS,
-    *CALCULUS,
-    *CONVOLUTION,
-    *INTERPOLATION,
-    *RANGES,
-    *POLYNOMIALS,
-    *FITTING,
-    *STATISTICS,
-    *SORTING,
-    *SETS,
-    *QUANTILES,
-    *PICKING,
-    *NANS,
-    *HISTOGRAMS,
-    *FOLDS,
-    *SCIMATH,
-    *WINDOWS,
-    *PHASES,
-)
+LATE: tuple[Primitive | Composite, ...] = (
+    *EDITING, *FILLING, *PADDING, *SEGMENTS, *CALCULUS, *CONVOLUTION, *INTERPOLATION, *RANGES, *POLYNOMIALS, *FITTING,
+    *STATISTICS, *SORTING, *SETS, *QUANTILES, *PICKING, *NANS, *HISTOGRAMS, *FOLDS, *SCIMATH, *WINDOWS, *PHASES,
+)  # fmt: skip
