@@ -24,16 +24,9 @@ __name__ = "traced_numpy"  # the name that the suite prints
 TRACED = os.environ.get("PULLBACK_TRACED", "1") != "0"
 # Constructors of types and questions about them, and what hands out the memory itself.
 PLAIN = {
-    "from_dlpack",
-    "isdtype",
-    "finfo",
-    "iinfo",
-    "broadcast_shapes",
-    "__array_namespace_info__",
-    "set_printoptions",
-    "dtype",
-    "asarray",
-}
+    "from_dlpack", "isdtype", "finfo", "iinfo", "broadcast_shapes", "__array_namespace_info__", "set_printoptions",
+    "dtype", "asarray",
+}  # fmt: skip
 
 
 def _carries(leaf: Any) -> bool:

@@ -21,16 +21,9 @@ from tests.programs.numpy_lines import CHOOSING, GROUPS, HOLES, PLAIN, WRITING
 from pullback.testing.comparing.bits import twin
 
 REFUSALS = (
-    ValueError,
-    IndexError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    AssertionError,
-    Warning,
-    NameError,
+    ValueError, IndexError, TypeError, AttributeError, ArithmeticError, AssertionError, Warning, NameError,
     RuntimeError,
-)
+)  # fmt: skip
 """What NumPy refuses a line with; ``LinAlgError`` and ``AxisError`` are of ValueError, what it will refuse in future
 is a warning."""
 

@@ -40,20 +40,13 @@ ARRAYS = (
     *4 * ("A = np.ones(6); B = A.copy(); ROWS = [B.copy()]",),
 )
 LINES = (
-    "A[{i}] = c * {i}",
-    "B[1] = s * c",
-    "A[1:] += 0.5 * A[:-1]",
-    "s = s + np.sum(A) * c",
-    "s = s + np.sum(B) * c",
-    "s = s + np.sum(ROWS[0])",
-    "s = s + np.sum(Held.inside) * c",
-    "s = s + scale(np.zeros(4), np.ones(4), c)",
+    "A[{i}] = c * {i}", "B[1] = s * c", "A[1:] += 0.5 * A[:-1]", "s = s + np.sum(A) * c", "s = s + np.sum(B) * c",
+    "s = s + np.sum(ROWS[0])", "s = s + np.sum(Held.inside) * c", "s = s + scale(np.zeros(4), np.ones(4), c)",
     "w = np.zeros(6); v = w[2:]; s = s + scale(w, v, c)",
     "s = s + np.sum(pb.fori_loop(0, 12, lambda k, u: u + 0.1 * np.sin(u * A), np.ones(6)))",
     "s = s + np.sum(pb.fori_loop(0, 12, lambda k, u: u + 0.1 * np.sin(u) * B[0], np.ones(2)))",
-    "s = s + pb.grad(lambda z: np.sum(A * z**2))(c)",
-    "s = s + pb.checkpoint(lambda z: np.sum(np.sin(A) * z))(c)",
-)
+    "s = s + pb.grad(lambda z: np.sum(A * z**2))(c)", "s = s + pb.checkpoint(lambda z: np.sum(np.sin(A) * z))(c)",
+)  # fmt: skip
 POLICIES = (pb.SaveAll(), pb.Binomial(2), pb.Recompute(3))
 
 

@@ -16,21 +16,9 @@ import pullback as pb
 
 SHAPES = ((), (1,), (3,), (2, 3), (2, 1), (1, 3), (3, 2), (2, 1, 3), (0, 3), (4,))
 UNARY = (
-    "sin",
-    "cos",
-    "tanh",
-    "exp",
-    "log",
-    "sqrt",
-    "square",
-    "negative",
-    "absolute",
-    "conjugate",
-    "real",
-    "imag",
-    "sign",
+    "sin", "cos", "tanh", "exp", "log", "sqrt", "square", "negative", "absolute", "conjugate", "real", "imag", "sign",
     "cube",
-)
+)  # fmt: skip
 BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 OPERATORS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv}
 LAYOUTS = {

@@ -16,17 +16,9 @@ NARROW = [
     np.True_,
 ]
 BINARY = (
-    np.power,
-    np.float_power,
-    np.arctan2,
-    np.hypot,
-    np.logaddexp,
-    np.logaddexp2,
-    np.fmod,
-    np.remainder,
-    np.divide,
+    np.power, np.float_power, np.arctan2, np.hypot, np.logaddexp, np.logaddexp2, np.fmod, np.remainder, np.divide,
     np.copysign,
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("f", BINARY, ids=lambda f: f.__name__)

@@ -64,17 +64,9 @@ def test_the_reference_agrees_with_differences_in_extended_precision(name):
 
 
 PAIRS = [
-    np.add,
-    np.subtract,
-    np.multiply,
-    np.divide,
-    np.logaddexp,
-    np.logaddexp2,
-    np.arctan2,
-    np.hypot,
-    np.maximum,
+    np.add, np.subtract, np.multiply, np.divide, np.logaddexp, np.logaddexp2, np.arctan2, np.hypot, np.maximum,
     np.minimum,
-]
+]  # fmt: skip
 PAIRS += [np.fmax, np.fmin, np.copysign, np.remainder, np.fmod, np.heaviside, np.power, np.float_power]
 ENDS = [0.0, -0.0, 1.0, -2.0, 1e200, -1e200, 1e-200, 1e-310, INF, -INF]
 

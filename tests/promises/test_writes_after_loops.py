@@ -87,16 +87,8 @@ def constant(s, v):
 
 
 LOOPS = (
-    fori,
-    while_loop,
-    scan_of_carry,
-    scan_of_rows,
-    scan_of_a_view,
-    two_leaves,
-    captured,
-    nested,
-    written_in_a_body,
-)
+    fori, while_loop, scan_of_carry, scan_of_rows, scan_of_a_view, two_leaves, captured, nested, written_in_a_body,
+)  # fmt: skip
 WRITES = (add_reversed, add, add_whole, replace, set_one, add_by_index, through_a_view, constant)
 POLICIES = (pb.SaveAll(), pb.Recompute(), pb.Binomial(2), pb.Periodic(2))
 
