@@ -1,7 +1,7 @@
 """The true optimum of a small graph: every schedule is looked at, best first.
 
 A value is dropped only when something else has no room, so a move is an operation and a smallest set of values to drop
-before it: any schedule can be brought to this form at no cost. What nothing needs any more is dropped at once.
+before it: any schedule can be brought to this form at no cost. What nothing needs any more is dropped immediately.
 """
 
 from collections.abc import Iterator, Sequence

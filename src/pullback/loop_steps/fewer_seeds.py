@@ -103,7 +103,7 @@ def _stage_for(work: StagedStep, stage: Stage, cts: Sequence[Any]) -> Stage:
 
 
 def add_both(kind: StepKind, k: int, before: Sequence[Any], values: list[Any], constants: list[Any]) -> None:
-    """Give a kind for fewer seeds the functions that record and reverse a step at once, made from step ``k`` of that
+    """Give a kind for fewer seeds the functions that record and reverse a step in one, made from step ``k`` of that
     kind, from the state ``before`` it, with these captured values and plain operands."""
     if kind.work.steps.staging.at_work < inf:  # they are made of the first steps or never
         return

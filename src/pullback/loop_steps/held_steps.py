@@ -266,8 +266,8 @@ class StagedStep:
 
 @define(eq=False)
 class Booking:
-    """What the ledger books of steps of one kind that are recorded and reversed at once: the buffers that such a step
-    would hold in between. What it makes is known by its size alone."""
+    """What the ledger books of steps of one kind that are recorded and reversed immediately: the buffers that such a
+    step would hold in between. What it makes is known by its size alone."""
 
     parts: list[tuple[tuple[int, int] | None, Item]]
     """What is booked, in the order of the ledger: from which list it comes, and the place there; None for what the step

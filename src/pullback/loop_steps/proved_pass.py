@@ -40,7 +40,7 @@ class ProvedPass:
     snapshot: Callable[..., Any]
     """A function that makes the snapshot of a state to which nobody writes."""
     booking: Booking | None = None
-    """What is booked of a step that is recorded and reversed at once, where anybody hears of it."""
+    """What is booked of a step that is recorded and reversed immediately, where anybody hears of it."""
     kind: StepKind = field(init=False)
     """The kind of its steps, with the reverse for the seeds that there are."""
     rows: Any = field(init=False)
@@ -77,7 +77,7 @@ class ProvedPass:
 
     def carry_out(self, numbers: Sequence[int], at: int) -> int:
         """The actions from place ``at`` among the numbers on, as far as they are of states and of rows of tapes in
-        memory and of steps that are reversed at once; the place reached."""
+        memory and of steps that are reversed immediately; the place reached."""
         stage = self.kind.stage
         try:
             with self.told or _INSIDE:
@@ -190,7 +190,7 @@ class ProvedPass:
         return self._reached(step, state, returned, compares=verifier.compares), seeds
 
     def _begin(self, step: int, state: Sequence[Any], constants: list[Any]) -> None:
-        """A step will be recorded and reversed at once."""
+        """A step will be recorded and reversed immediately."""
         if self.kind.stage.lacks_both:
             from pullback.loop_steps.fewer_seeds import add_both  # noqa: PLC0415 - for steps that lack some
 
@@ -318,7 +318,7 @@ def apart(before: Sequence[Any], state: Sequence[Any]) -> list[Any]:
 
 
 def both_of(kind: StepKind) -> tuple[Any, Any]:
-    """What records and reverses a step at once, and the arrays that it works in: one function, or where kernels compute
+    """What records and reverses a step in one, and the arrays that it works in: one function, or where kernels compute
     the parts of it and somebody hears of what NumPy warns of, these one after the other."""
     both = kind.stage.both
     if both is None or (both.kernels and not is_quiet(error_state())):

@@ -32,8 +32,8 @@ from pullback.words.undocumented import error_state
 
 @define(eq=False)
 class RecordAndReverse:
-    """Steps that are recorded to be reversed at once, each by one function: what is asked once for all of them, in one
-    reverse pass."""
+    """Steps that are recorded to be reversed immediately, each by one function: what is asked once for all of them, in
+    one reverse pass."""
 
     staged: StagedSteps
     kind: StepKind
@@ -255,7 +255,7 @@ class RecordAndReverse:
 
 
 def lacks_both(passes: Sequence[Any]) -> bool:
-    """Whether functions that record and reverse a step at once are still to be made for the kind of the last step."""
+    """Whether functions that record and reverse a step in one are still to be made for the kind of the last step."""
     after = passes[0].after if len(passes) == 1 else None
     return after is not None and after.stage.lacks_both
 
@@ -275,7 +275,7 @@ def met(
 def record_and_reverse_of(
     staged: StagedSteps, one: Any, booking: Booking | None, *, masks: bool
 ) -> RecordAndReverse | None:
-    """How steps like the last one, which the pass has come back through, are recorded and reversed at once; None where
+    """How steps like the last one, which the pass has come back through, are recorded and reversed in one; None where
     they cannot be. ``booking`` is what is booked of such a step, where that is known."""
     kind, steps = one.after, staged.steps
     if kind is None or one.outer is not None or not kind.goes_on or staged.going is None or staged.run is None:

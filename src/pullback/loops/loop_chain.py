@@ -163,7 +163,7 @@ class LoopChain(Storing):
         self.work, self.probe, self.lookback, self.passes, self.plainly, self.both = None, None, None, (), None, None
 
     def carry_out_known(self, numbers: Sequence[int]) -> None:
-        """Actions that have been checked before. States in memory are put there and taken from there at once."""
+        """Actions that have been checked before. States in memory are put there and taken from there immediately."""
         heard = self.store.ledger.heard
         if (heard and self.store.ledger.separates) or not isinstance(self.store.tier(MEMORY), ByReference):
             carry_out_known(self, numbers)

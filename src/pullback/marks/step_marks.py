@@ -217,8 +217,8 @@ def governs(governor: PlainCode, tape: Tape) -> bool:
 
 
 def _counts(tape: Tape, governor: Any) -> bool:
-    """Whether steps that no chain governs are those of save-all, and in no others. A call that goes by a stage at once
-    has no ledger."""
+    """Whether steps that no chain governs are those of save-all, and in no others. A call that goes by a stage
+    immediately has no ledger."""
     within = tape.captures is not None or (isinstance(governor, PlainCode) and governor.within)
     alone = tape.mode == RECORDING and tape.outer is None and not within
     return alone and tape.ledger is not None and not tape.ledger.within_steps

@@ -88,8 +88,8 @@ def run_forward(schedule: Any, machine: Machine, chain: Chain) -> None:
 
 
 def run_reverse(schedule: Any, machine: Machine, chain: Chain) -> None:
-    """Carry out the rest of the actions, up to EndReverse. A chain with a method ``record_and_reverse`` is told at once
-    where both follow each other."""
+    """Carry out the rest of the actions, up to EndReverse. A chain with a method ``record_and_reverse`` is told
+    of both in one call where they follow each other."""
     numbers = known(schedule)
     if numbers is not None:
         getattr(chain, "carry_out_known", partial(carry_out_known, chain))(numbers)

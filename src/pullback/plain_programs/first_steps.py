@@ -58,8 +58,8 @@ def _holds_little(chain: Any) -> bool:
 
 
 def will_draw(chain: Any) -> None:
-    """A :class:`~pullback.plain_programs.plain_chain.PlainChain` begins: its schedule is drawn at once where sizes do
-    not change it. Raises :class:`PolicyError` where the policy refuses that the length is unknown."""
+    """A :class:`~pullback.plain_programs.plain_chain.PlainChain` begins: its schedule is drawn immediately where sizes
+    do not change it. Raises :class:`PolicyError` where the policy refuses that the length is unknown."""
     policy = chain.governing = chain.policy
     chain.ledger.stretch_begins()
     if policy.looks:

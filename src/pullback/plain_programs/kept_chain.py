@@ -76,9 +76,9 @@ class KeptChain:
     """Whether these are steps to be counted: not where nobody has marked any."""
     ended: bool = False
     stores: bool = True
-    """Whether what is to be elsewhere goes there at once: not where it may not outlive the step."""
+    """Whether what is to be elsewhere goes there immediately: not where it may not outlive the step."""
     hows: dict[Any, str] = field(factory=dict)
-    """The tier to which a value is to go, where it does not go there at once."""
+    """The tier to which a value is to go, where it does not go there immediately."""
     replays: ClassVar[bool] = False
     collects: ClassVar[bool] = True
     gauge: ClassVar[None] = None

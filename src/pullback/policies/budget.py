@@ -129,7 +129,7 @@ class Budget(MemoryPolicy):
         return nbytes <= self.max_bytes // LITTLE and least + nbytes <= self.max_bytes
 
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> Schedule:
-        """Actions for ``n`` steps; raises :class:`BudgetError` at once."""
+        """Actions for ``n`` steps; raises :class:`BudgetError` immediately."""
         self._need("a loop of unknown length" if n is None else f"{n} steps", n, state_bytes, tape_bytes)
         if n is None:
             growing = Growing(self._units(state_bytes, tape_bytes))

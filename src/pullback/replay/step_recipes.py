@@ -143,7 +143,7 @@ class StepRecipes:
         return self.apart([(k, b) for k, (a, b) in pairs if a is not b and not same_content(a, b)])
 
     def follow(self) -> None:
-        """A step begins: whoever compares its records at once may do so."""
+        """A step begins: whoever compares its records immediately may do so."""
 
     def apart(self, differ: list[tuple[int, Any]]) -> tuple[Any, ...] | None:
         """Plain operands of a step, each with its place, as ``others`` has them."""

@@ -1,4 +1,4 @@
-"""The operators of handles without values: each compares itself at once with the operation that is expected next.
+"""The operators of handles without values: each compares itself immediately with the operation that is expected next.
 
 What is not the expected one, or not of the common kinds, goes the way of an ordinary tracer, and reaches the shadow run
 from there: nothing is decided here that is not decided there, too.

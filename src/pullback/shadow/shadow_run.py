@@ -3,7 +3,7 @@ a step that is known.
 
 Where all agree nothing has been computed yet, and the generated functions compute it with the constants that were met.
 Where one does not, what was logged is carried out on *twins*, handles of an ordinary trace, and the same call of the
-body goes on, each operation carried out at once (the run is *eager* then). Where a shadow run cannot go on at all,
+body goes on, each operation carried out immediately (the run is *eager* then). Where a shadow run cannot go on at all,
 every handle is turned into its twin, and the body continues in the ordinary trace (the run *surrenders*).
 """
 
@@ -104,7 +104,7 @@ class ShadowRun(Reading):
 
     @property
     def n_values(self) -> int:
-        """How many values there are, where operations are carried out at once; they are numbered as they come."""
+        """How many values there are, where operations are carried out immediately; they are numbered as they come."""
         newest = next((op.makes for op in reversed(self.operations) if op.makes), None)
         return newest[-1] + 1 if newest else len(self.inputs)
 
@@ -127,7 +127,7 @@ class ShadowRun(Reading):
         return self._made(number, entering(value) if result is None else result)
 
     def foreign(self, operand: Any) -> Any:
-        """What a handle of another trace is to this one (``present``): at once where that trace is the one around."""
+        """What a handle of another trace is to this one (``present``); in short where that is the trace around."""
         around: Any = self.tape.enclosing
         if (
             operand._tape is around

@@ -324,8 +324,8 @@ class Following:
         return faithful_copy(array)
 
     def repeated(self, key: Any, args: Any, kwargs: Any, ordinary: Callable[[], Any]) -> Any:
-        """What a function of NumPy's gives, which ``ordinary`` would say: at once where the same function met the same
-        values and parameters here before, and gave what the next operations of the list give."""
+        """What a function of NumPy's gives, which ``ordinary`` would say: immediately where the same function met the
+        same values and parameters here before, and gave what the next operations of the list give."""
         pool, at, tape = self.pool, self.at, self.tape
         if pool is None:
             return ordinary()

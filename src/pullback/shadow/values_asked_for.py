@@ -103,7 +103,7 @@ class Reading(Following):
         return found
 
     def _go_eager(self: Any) -> None:
-        """Carry out what was followed so far, on twins; what comes is carried out at once."""
+        """Carry out what was followed so far, on twins; what comes is carried out immediately."""
         followed = self.following
         if followed is None:
             return

@@ -19,7 +19,7 @@ from pullback.words.structures import flatten
 FOLDS: Final = frozenset((
     np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logical_and, np.logical_or, np.logaddexp,
 ))  # fmt: skip
-"""The ufuncs whose methods NumPy carries out at once."""
+"""The ufuncs whose methods NumPy carries out immediately."""
 ZERO_AT_ZERO: Final = frozenset((
     np.add, np.subtract, np.positive, np.absolute, np.sqrt, np.square, np.sin, np.tan, np.tanh, np.sinh, np.expm1,
     np.log1p, np.arctan, np.maximum, np.minimum, np.conjugate,

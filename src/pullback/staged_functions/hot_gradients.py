@@ -1,5 +1,5 @@
-"""Gradients that are asked for again and again: those of staged functions at once, those of small functions once there
-were enough calls for it to pay.
+"""Gradients that are asked for again and again: those of staged functions immediately, those of small functions once
+there were enough calls for it to pay.
 
 A function on numbers and short arrays costs more to record than to compute. It is then staged as if decorated, if it
 does the same in each call, and if what its stage works in, which stays between calls, is next to nothing.

@@ -149,7 +149,7 @@ class FollowedMarks:
         )
 
     def _expected(self) -> MarkedStage | None:
-        """The stage of the step that is expected next; None where it is to be carried out at once."""
+        """The stage of the step that is expected next; None where it is to be carried out immediately."""
         stage = self.stage
         if stage is not None and self.goes_on:
             return stage if self.chain is None or self._is_told(stage) else None

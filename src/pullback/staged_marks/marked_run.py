@@ -250,7 +250,7 @@ class MarkedRun(InlinedRun):
         self.outside += self.eager.given  # type: ignore[attr-defined]
 
     def begins_eager(self) -> None:
-        """Nothing is known of the step: what comes is carried out at once."""
+        """Nothing is known of the step: what comes is carried out immediately."""
         self._lend_twins()
         for number, value in enumerate(self.inputs):
             self.eager.enter(number, value)
@@ -320,8 +320,8 @@ class MarkedRun(InlinedRun):
             super().write(handle, region, value, add=add)
 
     def survivors(self) -> tuple[list[Any], list[int]]:
-        """The handles that a step has made that was carried out at once, and somebody has, and the places of what was
-        lent and somebody has."""
+        """The handles that a step has made that was carried out immediately, and somebody has, and the places of what
+        was lent and somebody has."""
         self.stands, self.frozen, alone, made = {}, [], self.alone, []
         n_lent, self.alone, self.made = len(self.lent), [], ()
         lent = alone[:n_lent]

@@ -39,7 +39,7 @@ class Reversible(Protocol):
 
     @property
     def length(self) -> int | None:
-        """The records of a step, where another of the kind may follow it at once."""
+        """The records of a step, where another of the kind may follow it immediately."""
 
     @property
     def reverses(self) -> dict[Seeded, "PatternReverse"]:

@@ -74,7 +74,7 @@ class Stage:
     masks_itself: bool
     both: Generated | None = None
     """``record`` and ``reverse_own`` as one function, which is given the sums of the cotangents of captured values as
-    well, and adds to them: of a step that is recorded to be reversed at once. None where that has little to gain.
+    well, and adds to them: of a step that is recorded to be reversed immediately. None where that has little to gain.
     Where kernels compute parts of it, it is for where nobody hears of what NumPy warns of."""
     leaf: Generated | None = None
     """``both`` without the state after the step, where nobody asks for it, nor for what NumPy warns of."""

@@ -1,5 +1,5 @@
 """Buffers: arrays of the trace, such as ``np.zeros_like(x)``, that do not depend on the inputs yet. NumPy functions of
-buffers alone are computed at once on their values, and give buffers; everything else goes the tracer's way."""
+buffers alone are computed immediately on their values, and give buffers; everything else goes the tracer's way."""
 
 from functools import partial
 from threading import get_ident
@@ -59,7 +59,7 @@ def seen(handle: Any, prim: Primitive, params: dict[str, Any]) -> Any:
 
 
 class Resting:
-    """What a buffer does at once, over the class of tracers."""
+    """What a buffer does immediately, over the class of tracers."""
 
     __slots__ = ()
 

@@ -79,8 +79,8 @@ def _met(tape: Any, site: int, known: Any, key: Any) -> Any:
 
 
 def assigned(handle: Any, key: Any, value: Any) -> bool:
-    """Do ``handle[key] = value``, where that can be done at once; else False, and nothing has been done. The key is a
-    basic one."""
+    """Do ``handle[key] = value``, where that can be done immediately; else False, and nothing has been done. The key is
+    a basic one."""
     tape, kind = handle._tape, type(value)
     if tape.mode or tape.thread != get_ident():
         return False
@@ -100,7 +100,7 @@ def assigned(handle: Any, key: Any, value: Any) -> bool:
 
 
 def increments(name: str, *, subtracts: bool) -> Callable[[Any, Any], Any]:
-    """The method of ``+=`` or ``-=``: at once where that can be done."""
+    """The method of ``+=`` or ``-=``: immediately where that can be done."""
 
     def method(handle: Any, value: Any) -> Any:
         tape, kind, root, known = handle._tape, type(value), handle, None
@@ -160,7 +160,7 @@ def _own(handle: Any, kind: Any, value: Any) -> Any:
 
 
 def _is_free(target: Any, root: Any) -> bool:
-    """Whether an array can be written to at once, which is that of ``root`` or a view of it."""
+    """Whether an array can be written to immediately, which is that of ``root`` or a view of it."""
     if type(target) is not np.ndarray or not target.ndim:
         return False
     if root._flag != WRITTEN and (root._flag != FREE or not target.flags.writeable):

@@ -1,4 +1,4 @@
-"""Operations on buffers that do not depend on the inputs: computed at once on their values, without a record, under
+"""Operations on buffers that do not depend on the inputs: computed immediately on their values, without a record, under
 every policy. The result is such a buffer again."""
 
 import operator
@@ -91,7 +91,7 @@ def resting(prim: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any
 
 
 def _at_once(operate: Callable[[Any, Any], Any], ordinary: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A binary operator of a buffer: at once with a buffer of the same trace and with plain values."""
+    """A binary operator of a buffer: immediately with a buffer of the same trace and with plain values."""
 
     def method(self: Any, other: Any) -> Any:
         tape, kind, value = self._tape, type(other), None

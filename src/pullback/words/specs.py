@@ -16,7 +16,7 @@ _SPECS: dict[tuple[tuple[int, ...], Any], "ArraySpec"] = {}
 
 
 def _as_dtype(given: Any) -> np.dtype[Any]:
-    """The dtype that ``given`` means to NumPy; attrs reads this signature at once, and takes 2 ms to make out that
+    """The dtype that ``given`` means to NumPy; attrs reads this signature immediately, and takes 2 ms to make out that
     of the class."""
     dtype: np.dtype[Any] = np.dtype(given)
     return dtype
