@@ -188,3 +188,70 @@ def test_what_directions_share_is_laid_in_order_once_for_all(monkeypatch):
         assert bits(found) == bits(wanted)
     assert set(laid) == {2}
     assert len(laid) <= 2  # once for each number of directions that go together
+
+
+ROWS = {
+    "rows": (lambda: pb.jacobian(vector), (X,)),
+    "rows by mode": (lambda: pb.jacobian(vector, mode="reverse"), (X,)),
+    "several arguments": (lambda: pb.jacobian(of_two, (0, 1), mode="reverse"), (X[:3], X[:2], 3.0)),
+    "structures": (
+        lambda: pb.jacobian(lambda p: {"a": p["w"] @ p["b"], "c": 3.0, "d": [p["b"][::-1] ** 2]}, mode="reverse"),
+        ({"w": MATRIX[:2, :3].copy(), "b": X[:3].copy()},)
+    ),
+    "no way": (lambda: pb.jacobian(lambda x, y: (x * 2.0, np.cos(y)), (0, 1), mode="reverse"), (X, X[:2])),
+    "where": (lambda: pb.jacobian(lambda x: np.maximum(x, 0.1) * np.abs(x) / x, mode="reverse"), (X,)),
+    "float32": (lambda: pb.jacobian(lambda x: x[:, None] * x * np.float32(2), mode="reverse"), (X.astype("f4"),)),
+}  # fmt: skip
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """The Jacobians by rows that were recorded; it pays at once to make a function."""
+    runs, fill = [], Task._fill_rows
+    monkeypatch.setattr(jacobian_rows_and_columns, "ENOUGH_ROWS", 1)
+    monkeypatch.setattr(Task, "_fill_rows", lambda task, *given: (runs.append(1), fill(task, *given))[1])
+    return runs
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_bits_are_those_of_rows_one_by_one(name, recorded):
+    make, args = ROWS[name]
+    derivative = warm(make(), *args)
+    others = tree_map(lambda arg: arg if isinstance(arg, float) else arg * -0.5, args)
+    for at in (args, others if len(args) < 3 else (others[0], *args[1:])):
+        recorded.clear()
+        found = derivative(*at)
+        assert bool(recorded) is (name == "where")  # a rule decides by values
+        assert bits(found) == bits(one_by_one(derivative, *at))
+
+
+def test_what_rows_read_is_compared_in_each_call(monkeypatch, recorded):
+    derivative = warm(pb.jacobian(vector), X)
+    before = derivative(X)
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "FACTOR", -3.0)
+        assert bits(derivative(X)) == bits(one_by_one(derivative, X)) != bits(before)
+    for at in (X[::-1], np.repeat(X, 2)[::2], X.astype("f4"), X * np.nan, np.where(X > 0, np.inf, X)):
+        with np.errstate(all="ignore"):
+            assert bits(derivative(at)) == bits(one_by_one(derivative, at))
+    assert pb.grad(lambda x: np.sum(derivative(x)))(X).shape == X.shape
+
+
+def test_rows_warn_as_the_function_does(recorded):
+    def divided(x):
+        return 1.0 / x
+
+    derivative = warm(pb.jacobian(divided), X)
+    recorded.clear()
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        derivative(np.where(X > 0.5, 0.0, X))
+    told = []
+
+    def tells(x):
+        told.append(1)
+        return x * 2.0
+
+    derivative = warm(pb.jacobian(tells), X)
+    told.clear()
+    derivative(X)
+    assert told == [1]

@@ -57,14 +57,16 @@ class Tangential:
     """Which results have a tangent."""
     n: int
     """The number of directions."""
+    spec: ArraySpec
+    """The spec of a part."""
     ordering: Generated | None
     """The function that lays some of what directions share in C order; None where nothing is to be."""
     work: Workspace = field(factory=Workspace)
 
     def each_of(self, entering: Sequence[Any], parts: Sequence[Any]) -> list[list[Any]]:
         """The tangents of the results for each of many parts."""
-        spec, before = spec_of(entering[self.place]), bits_where_shared(entering)
-        if not all(is_of(part, spec) for part in parts):
+        before = bits_where_shared(entering)
+        if not all(is_of(part, self.spec) for part in parts):
             raise _NotNowError
         found: list[list[Any]] = []
         ordered = self.in_order(entering)
@@ -108,17 +110,19 @@ class RepeatedTangents:
     def of(
         self, f: Any, call: tuple[tuple[Any, ...], Sequence[int]], several: Sequence[list[Any]], program: Program,
         ordinary: Callable[[Sequence[Any]], list[Any]], specs: Sequence[ArraySpec],
+        of_parts: Sequence[ArraySpec] | None = None,
     ) -> list[list[Any]] | None:  # fmt: skip
         """The tangents of the results, of these ``specs``, in each of several directions; None where they are to be
         computed one by one, as ``ordinary`` does, whose bits a new function has to give. ``call`` is the arguments, and
-        which are differentiated."""
+        which are differentiated. Rows of a Jacobian are such tangents, too: of the map from cotangents of the results,
+        ``of_parts``, to those of the leaves."""
         if self.why or not may_enter(None) or not self.lock.acquire(blocking=False):
             return None
         found: list[list[Any]] = []
         try:
             for places, some in groupby(several, lambda one: [k for k, part in enumerate(one) if part is not None]):
                 [place] = places
-                known, entering = self._known(f, call, place, program, ordinary)
+                known, entering = self._known(f, call, place, program, ordinary, of_parts)
                 answers = known.each_of(entering, [one[place] for one in some])
                 found += [handed_out(tangents, specs) for tangents in answers]
         except _NotNowError:
@@ -133,7 +137,7 @@ class RepeatedTangents:
 
     def _known(
         self, f: Any, call: tuple[tuple[Any, ...], Sequence[int]], place: int, program: Program,
-        ordinary: Callable[[Sequence[Any]], list[Any]],
+        ordinary: Callable[[Sequence[Any]], list[Any]], of_parts: Sequence[ArraySpec] | None,
     ) -> tuple[Tangential, list[Any]]:  # fmt: skip
         """The function for directions with this one part, and what enters it."""
         known = self.made.get(place)
@@ -142,7 +146,7 @@ class RepeatedTangents:
             if self.n_made >= MOST_MADE:
                 raise _NotNowError
             self.n_made += 1
-            known = self.made[place] = _made(f, *call, place, program, ordinary)
+            known = self.made[place] = _made(f, *call, place, program, ordinary, of_parts)
             entered = known.shortcut.entering(call[0])
         assert known is not None and entered is not None
         return known, entered[0]
@@ -150,12 +154,13 @@ class RepeatedTangents:
 
 def _made(
     f: Any, args: tuple[Any, ...], where: Sequence[int], place: int, program: Program,
-    ordinary: Callable[[Sequence[Any]], list[Any]],
+    ordinary: Callable[[Sequence[Any]], list[Any]], of_parts: Sequence[ArraySpec] | None,
 ) -> Tangential:  # fmt: skip
     leaves, definition, places = leaves_of_call(args, where)
     reads, kinds = reads_of(f, function_within), kinds_of_leaves(leaves, places)
     xs = [leaves[k] for k in places]
-    spec = spec_of(xs[place])
+    specs = [spec_of(x) for x in xs] if of_parts is None else of_parts
+    spec = specs[place]
     if any(type(x) is float for x in xs):
         raise NotStageableError("an argument is a number of Python's")
     random = np.random.default_rng(0)
@@ -165,7 +170,7 @@ def _made(
                 run.sweeps = True  # the function has run, and warned, before; rules may change NumPy's error state
                 held = [run.enter(faithful(x)) for x in xs]
                 t = run.enter(draw(random, spec))
-                found = program(held, [t if k == place else None for k in range(len(xs))])
+                found = program(held, [t if k == place else None for k in range(len(specs))])
             leaving = [one for one in found if one is not None]
             if not leaving or any(not isinstance(one, Handle) or one._tape is not run.tape for one in leaving):
                 raise NotStageableError("a tangent that depends on nothing")
@@ -181,8 +186,8 @@ def _made(
     shortcut = Shortcut(("tangents", place), definition, kinds, places, reads, None, [])  # type: ignore[arg-type]
     generated, ordering, [n] = written_for_many(run, len(xs), _width, [leaving], "tangents")
     reached = tuple(t is not None for t in found)
-    made = Tangential(place, shortcut, generated, tuple(run.constants), reached, n, ordering)
-    _require_same(made, xs, spec, ordinary)
+    made = Tangential(place, shortcut, generated, tuple(run.constants), reached, n, spec, ordering)
+    _require_same(made, xs, len(specs), ordinary)
     return made
 
 
@@ -195,11 +200,11 @@ def _width(samples: Sequence[Any]) -> list[int]:
 
 
 def _require_same(
-    made: Tangential, xs: list[Any], spec: ArraySpec, ordinary: Callable[[Sequence[Any]], list[Any]]
+    made: Tangential, xs: list[Any], n_places: int, ordinary: Callable[[Sequence[Any]], list[Any]]
 ) -> None:
     random = np.random.default_rng(1)
-    drawn = [draw(random, spec) for _ in range(DISTINCT)]
+    drawn = [draw(random, made.spec) for _ in range(DISTINCT)]
     answers = made.each(xs, made.in_order(xs), list(islice(cycle(drawn), made.n)))
-    wanted = [ordinary([t if k == made.place else None for k in range(len(xs))]) for t in drawn]
+    wanted = [ordinary([t if k == made.place else None for k in range(n_places)]) for t in drawn]
     for tangents, expected in zip(answers, cycle(wanted), strict=False):
         require_equal(handed_out(tangents, expected), expected, "the tangents")

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
 from pullback.memory.in_force import policy_in_force
 from pullback.policies.save_all import SaveAll
@@ -38,11 +38,15 @@ SEED_BYTES = 2**26
 
 ENOUGH = 100
 """Columns computed one by one after which it pays to generate a function for many."""
+ENOUGH_ROWS, MOST_RECORDS = 400, 1000
+"""Rows that were pulled after which it pays to generate a function for many, of a function of so many records."""
 TOGETHER = 64
 """How many columns are asked for together where the function is run for each."""
 MOST_KNOWN = 64
 _KNOWN: dict[Any, "KnownColumns"] = {}
 """What is known of the columns of matrices that are asked for anew."""
+
+REPEATABLE = Purpose(repeatable=True, joins=True)
 
 Pushes = Callable[[list[list[Any]]], list[list[Any]]]
 """A function that takes the tangents of the input leaves (None for 0), for each of several, to those of the output
@@ -57,6 +61,11 @@ class KnownColumns:
     """How many were computed one by one, as far as that is counted."""
     tangents: Any = None
     """What is known of the tangents of the function, once these are many."""
+    n_rows: int = 0
+    outs: "tuple[list[ArraySpec], Leaves, list[int]] | None" = None
+    """What was differentiated by, by rows, what came out, and which of that depends on it."""
+    cotangents: Any = None
+    """What is known of the pull of the function, likewise."""
 
     @classmethod
     def of(cls, f: Any, *what: Any) -> "KnownColumns":
@@ -98,14 +107,16 @@ class Task:
         """The Jacobian and aux, from one recorded run: by rows, or by columns where there are far fewer and
         ``rows_only`` is False."""
         governing = policy_in_force(policy)
-        call, purpose = (self.f, self.args, self.kwargs), Purpose(repeatable=True, joins=True)
-        traced, pull = forward(call, self.where, governing, purpose)
+        found = self._rows_together(rows_only=rows_only) if type(governing) is SaveAll else None
+        if found is not None:
+            return found, None
+        traced, pull = forward((self.f, self.args, self.kwargs), self.where, governing, REPEATABLE)
         try:
             out, aux = split_aux(traced.out, has_aux=self.has_aux)
             pull.out_leaves, pull.out_definition = flatten(out)
             outs = leaves_of(out)
             blocks = self._blocks(outs)
-            if rows_only or COLUMN_COST * self._columns(outs) >= self._rows(outs):
+            if self._goes_by_rows(outs, rows_only=rows_only):
                 self._fill_rows(blocks, pull, traced.tape)
             elif (
                 type(governing) is SaveAll
@@ -121,6 +132,54 @@ class Task:
             return blocks, map_leaves(lambda leaf: lowered(leaf, traced.tape), aux)
         finally:
             pull.close()
+
+    def _goes_by_rows(self, outs: Leaves, *, rows_only: bool) -> bool:
+        return rows_only or COLUMN_COST * self._columns(outs) >= self._rows(outs)
+
+    def _rows_together(self, *, rows_only: bool) -> Blocks | None:
+        """The Jacobian by one generated function for many rows; None before that pays, and where there is none."""
+        known = self.known
+        if known is None or known.outs is None or known.n_rows < ENOUGH_ROWS or not self._may_go_together():
+            return None
+        specs, outs, reached = known.outs
+        if specs != self.specs or not self._goes_by_rows(outs, rows_only=rows_only):
+            return None
+        rows = [(j, k) for j in reached for k in range(outs.specs[j].size)]
+        if len(rows) * max((spec.nbytes for spec in (*specs, *outs.specs)), default=0) > (self.limit or SEED_BYTES):
+            return None
+        from pullback.staged_pulls.repeated_tangents import RepeatedTangents  # noqa: PLC0415 - as in _together
+
+        if known.cotangents is None:
+            known.cotangents = RepeatedTangents()
+        function = function_of_chosen(self.f, self.args, {}, self.where)
+
+        def pulled(leaves: Sequence[Any], seeds: Sequence[Any]) -> list[Any]:
+            inputs = tuple(by_argument(self.arguments, leaves))
+            traced, pull = forward((function, inputs, {}), range(len(inputs)), SaveAll(), REPEATABLE)
+            pull.out_leaves, pull.out_definition = flatten(traced.out)
+            [cts] = pull.each(list(leaves_of(traced.out).values), [list(seeds)], free=False, generated=False)
+            pull.close()
+            return cts
+
+        def program(leaves: list[Any], seeds: Sequence[Any]) -> list[Any]:
+            return [ct if isinstance(ct, Handle) else None for ct in pulled(leaves, seeds)]  # else it is 0
+
+        values = [value for leaves in self.arguments for value in leaves.values]
+        seeds = [_only(j, unit(outs.specs[j], k), len(outs.specs)) for j, k in rows]
+        answers = known.cotangents.of(
+            self.f, (self.args, self.where), seeds, program, lambda one: pulled(values, one), specs, outs.specs
+        )
+        if answers is None:
+            return None
+        self.f(*self.args)  # which is proved to do the same: for what NumPy warns of
+        blocks = self._blocks(outs)
+        for (j, k), cts in zip(rows, answers, strict=True):
+            for block, ct in zip(blocks.rows[j], cts, strict=True):
+                block.put(k, ct, column=False)
+        return blocks
+
+    def _may_go_together(self) -> bool:
+        return not (self.kwargs or self.has_aux or self.holomorphic) and list(self.where) == sorted(self.where)
 
     def by_columns(self) -> tuple[Blocks, Any]:
         """The Jacobian and aux, from one run of the function for each column."""
@@ -152,7 +211,7 @@ class Task:
         """The columns along these directions by one generated function; None before that pays, and where there is
         none."""
         known = self.known
-        if known is None or self.kwargs or self.has_aux or self.holomorphic or list(self.where) != sorted(self.where):
+        if known is None or not self._may_go_together():
             return None
         if known.n_columns < ENOUGH:
             known.n_columns += len(several)
@@ -206,6 +265,9 @@ class Task:
             j for j, out in enumerate(outs) if isinstance(out, Handle) and out._tape is tape and out._id is not None
         ]
         rows = [(j, k) for j in reached for k in range(specs[j].size)]  # of the others: zeros
+        known, is_complex = self.known, any(spec.dtype.kind == "c" for spec in (*specs, *self.specs))
+        if known is not None and not is_complex and len(tape.records) <= MOST_RECORDS:
+            known.n_rows, known.outs = known.n_rows + len(rows), (self.specs, evolve(blocks.outs, values=()), reached)
         at_once = self._at_once(pull.seed_bytes)
         for first in range(0, len(rows), at_once):
             batch = rows[first : first + at_once]
