@@ -4,7 +4,7 @@ Loops and step regions book their holdings as they carry out actions. A save-all
 summed from its records when somebody asks, never per operation.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, NamedTuple
@@ -288,9 +288,6 @@ def mib(nbytes: float) -> str:
     return f"{nbytes:.0f} {unit}" if unit == "B" or abs(nbytes) >= 1000 else f"{nbytes:.3g} {unit}"
 
 
-NOTHING: Final[Mapping[Hashable, Any]] = {}
-
-
 def tape_holdings(records: Iterable[Any]) -> Iterator[Held]:
     """Every buffer that records hold, once, with what it is held for."""
     for buffer, nbytes, reason, name, ident, record in _holdings(records):
@@ -313,7 +310,7 @@ def record_items(records: Iterable[Any]) -> list[Item]:
 
 
 def _holdings(
-    records: Iterable[Any], booked: Mapping[Hashable, Any] = NOTHING
+    records: Iterable[Any], booked: Collection[Hashable] = ()
 ) -> Iterator[tuple[Any, int, str, str, int, Any]]:
     """(buffer, bytes, reason, the name it is saved by, place of the record, record); every step of a loop is asked. Of
     buffers that are ``booked`` some are left out, which takes less time."""
@@ -323,8 +320,7 @@ def _holdings(
             continue
         form = FORMS[record[0]]
         for place, (name, reason) in enumerate(form.held, 1 + len(form.active)):
-            saved = record[place]
-            if type(saved) is np.ndarray and (id(saved) in seen or id(saved) in booked):
+            if type(saved := record[place]) is np.ndarray and (id(saved) in seen or id(saved) in booked):
                 continue
             for value in saved if isinstance(saved, tuple) else (saved,):
                 while isinstance(value, Handle):
