@@ -252,7 +252,7 @@ class ProvedPass:
         chain.verifier.starts(start, state)
         if reads is not None and reads.hold():
             k, state = recorded_on(self.proved, chain.steps, start, stop, state, kept.append, _INSIDE)
-        chain.store.put_tapes(start, MEMORY, kept)
+        chain.store.put_tapes(start, kept)
         chain.store.ledger.n_forward += k - start
         if k < stop:
             self.left = partial(keep, chain, k, stop)

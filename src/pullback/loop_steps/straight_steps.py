@@ -249,10 +249,10 @@ def _keep(chain: Any, k: int, stop: int) -> None:
             else:
                 k, chain.state = straight(staging, k, stop, chain.state, kept.append)
             chain.owned = chain.owned and not kept
-            store.put_tapes(first, MEMORY, kept)
+            store.put_tapes(first, kept)
             store.ledger.n_forward += k - first
         if k < stop:
-            store.put_tapes(k, MEMORY, [chain.on_tracers(k)])
+            store.put_tapes(k, [chain.on_tracers(k)])
             k += 1
 
 
@@ -261,13 +261,13 @@ def keep_while(chain: Any, most: float) -> int:
     memory; how many there were."""
     store, staging, stop, k = chain.store, chain.steps.staging, int(min(most, sys.maxsize)), 0
     while k < stop and chain.goes_on(k):
-        store.put_tapes(k, MEMORY, [chain.on_tracers(k)])
+        store.put_tapes(k, [chain.on_tracers(k)])
         k += 1
         if staging is not None and k < stop and chain.goes_on(k):
             first, kept = k, list[Any]()
             k, chain.state = straight(staging, k, stop, chain.state, kept.append, chain.goes_on)
             chain.owned = chain.owned and not kept
-            store.put_tapes(first, MEMORY, kept)
+            store.put_tapes(first, kept)
             store.ledger.n_forward += k - first
     return k
 

@@ -15,7 +15,6 @@ from pullback.loops.loop_chain import LoopChain
 from pullback.memory.executor import carry_out_known
 from pullback.memory.in_force import Enclosed
 from pullback.recording.tape import PAUSED
-from pullback.scheduling.actions import MEMORY
 from pullback.words.errors import ReplayError
 from pullback.words.structures import flatten
 
@@ -73,7 +72,7 @@ class WhileChain(LoopChain):
         self.runs()
         for k in range(n):
             self._ask_again(k)
-            self.store.put_tapes(k, MEMORY, [self.on_tracers(k)])
+            self.store.put_tapes(k, [self.on_tracers(k)])
         self.rests()
         return n
 

@@ -192,12 +192,12 @@ class Store:
         """Store an entry; raises :class:`PolicyError` for a tier that does not exist."""
         self._put((kind, step, tier), entry)
 
-    def put_tapes(self, first: int, tier: str, tapes: Sequence[Entry]) -> None:
-        """Store the tapes of steps one after the other, from ``first`` on."""
-        place, entries = self.tier(tier), self.entries
+    def put_tapes(self, first: int, tapes: Sequence[Entry]) -> None:
+        """Store the tapes of steps one after the other, from ``first`` on, in memory."""
+        place, entries = self.tier(MEMORY), self.entries
         as_it_is = type(place) is ByReference
         for step, tape in enumerate(tapes, first):
-            key = "tape", step, tier
+            key = "tape", step, MEMORY
             entries[key] = tape if as_it_is else place.take(tape, "")
             if tape.items and place.in_memory:
                 self.booked[key] = tape.items
