@@ -107,7 +107,7 @@ def gradients(program, f, policy, x):
 def least_of(program, f, x):
     """The first figure that is accepted, and the last that was not; each part may tell some of its own."""
     nbytes = refused = 1
-    most = sum(n + 2 if form == "kept" else 2 for _, form, n, _, _ in program.parts) + 2
+    most = sum(n + 2 if form == "kept" else 2 for _, form, n, _, _ in program.parts) + 2 + 8 * program.exact
     for _ in range(most):
         try:
             gradients(program, f, program.policy(nbytes), x)
@@ -138,7 +138,7 @@ def fault_of(program):
             return f"{least} are accepted, and {policy.max_bytes} are not: {error}"
         if found != wanted:
             return f"other bits than under save-all, at {policy.max_bytes} of {least} bytes"
-        if peak > policy.max_bytes + SLACK:
+        if peak > policy.max_bytes + SLACK * (1 + program.exact):
             return f"peak: {peak / x.nbytes:.1f} of {policy.max_bytes / x.nbytes:.1f} arrays"
         if n_forward > 1.6 * n_before + 4 and not program.exact:  # that counts single operations
             return f"{n_forward} steps within {policy.max_bytes} bytes, {n_before} within fewer"

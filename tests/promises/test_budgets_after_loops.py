@@ -26,6 +26,7 @@ FOUND = (  # each took more than its bytes before it was mended
     # nor did the first steps of such code give way to the one under way.
     Reading(125_000, ((10, "outputs", 24, 3, 4), (3, "checkpoint", 10, 2, 4), (20, "fori", 15, 2, 0)), False, 0.1),
     Reading(10_000, ((3, "fori", 94, 2, 1), (10, "checkpoint", 21, 0, 2), (10, "scan", 72, 3, 3)), False, 0.0),
+    Reading(125_000, ((20, "range", 10, 4, 1),), repeats=False, share=0.1),  # what variables have while code runs
     drawn(207),  # a second pull of loops in a loop was not asked for
     drawn(230),  # code whose schedule was not drawn was held whole, and could give up nothing for marked steps
 )

@@ -317,8 +317,8 @@ def _waiting(governor: Any, steps: Any, place: int) -> int:
 
 
 def _least(chain: Any) -> int:
-    """What is held when a stretch that is save-all is reversed, and its cotangents: loops before it give up what they
-    can. Nothing where its plan has seen to that."""
+    """What is held when a stretch that is save-all is reversed, and its cotangents, or what its variables had at once
+    where that is more: loops before it give up what they can. Nothing where its plan has seen to that."""
     from pullback.memory.lending import make_room  # noqa: PLC0415 - for those who have several loops
 
     lifetimes, records, ledger = chain.tape.governor.lifetimes, chain.tape.records, chain.ledger
@@ -329,7 +329,7 @@ def _least(chain: Any) -> int:
         loops = [record[2] for record in records if record is not None and FORMS[record[0]].steps]
         freed = freed_by(records, chain.cuts[0], {*ledger.held, *(key for loop in loops for key in loop.kept)})
     watched, lies_in = dict(lifetimes.watched), dict(lifetimes.lies_in)
-    needed = lifetimes.needed(records, chain.cuts[0], freed=freed).back
+    needed = lifetimes.needed(records, chain.cuts[0], freed=freed).at_work
     lifetimes.watched, lifetimes.lies_in = watched, lies_in  # the schedule of its steps may follow from these
     make_room(ledger, chain.policy.room, records, needed)
     least: int = needed + ledger.total + sum(ledger.plain_bytes(records).values()) + books_of(records)
