@@ -9,6 +9,7 @@ import pullback as pb
 from pullback.staged_pulls import push_functions, repeated_tangents
 from pullback.staging.forward_statements import NotStageableError
 from pullback.transforms import jacobian_rows_and_columns
+from pullback.transforms.forward import LinearMap
 from pullback.transforms.jacobian_rows_and_columns import Task
 
 RNG = np.random.default_rng(0)
@@ -255,3 +256,21 @@ def test_rows_warn_as_the_function_does(recorded):
     told.clear()
     derivative(X)
     assert told == [1]
+
+
+def test_one_direction_of_many_maps_is_computed_by_a_function(monkeypatch):
+    monkeypatch.setattr(LinearMap, "n_made", 1000)
+    runs, record = [], LinearMap._record
+    monkeypatch.setattr(LinearMap, "_record", lambda own: (runs.append(1), record(own))[1])
+    for at, n_calls in [(X, 1)] * 44 + [(X, 3), (-X, 3), (X, 12)]:
+        runs.clear()
+        _, push = pb.linearize(vector, at)
+        found = [push(X * k) for k in range(1, n_calls + 1)]
+        with pb.using(staging="off"):
+            _, other = pb.linearize(vector, at)
+            assert bits(found) == bits([other(X * k) for k in range(1, n_calls + 1)])
+    assert runs == [1, 1]  # of both, once more are asked for
+    runs.clear()
+    _, push = pb.linearize(vector, X)
+    assert bits(push(X)) == bits(other(X))
+    assert not runs

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from pullback.words.specs import ArraySpec, carries_derivative, fits, native, sp
 from pullback.words.structures import flatten, map_leaves, matched, paths, unflatten
 
 _ROOM = "pullback.staged_pulls.repeated_pushes"
+FEW_ALONE = 8
+"""Calls of a map with one direction each, after which its derivative is recorded."""
 RECORDED_BYTES = 2**24
 """What a pull may hold that is kept beside the record of its derivative."""
 _STAYS = (
@@ -246,11 +248,16 @@ class LinearMap:
     One thread is served at a time; others wait for it.
     """
 
+    n_made: ClassVar[int] = 0
+    """How many there were: after so many it pays to know what one direction alone needs."""
+
     def __init__(self, pull: Pull, outs: Leaves, policy: Any = None) -> None:
         self._pull: Any = pull
         self._outs, self._policy, self._lock = outs, policy, RLock()
         self._pushed: Any = None
         self._repeated: Any = None
+        self._n_alone = 0
+        LinearMap.n_made += 1
         plain = not (pull.conj or pull.tape.collective)
         self._may_repeat = _alone() and plain and (policy is not None or saves_all())
         if _ROOM in sys.modules:
@@ -282,13 +289,22 @@ class LinearMap:
     def each(self, several: Sequence[list[Any]]) -> list[list[Any]]:
         """The tangents of the outputs that carry derivatives, for each direction."""
         with self._lock:
-            if len(several) > 1 and staging_in_force() != "off" and _alone():
+            if self._may_go_together(len(several)) and staging_in_force() != "off" and _alone():
                 self._look()
                 if self._repeated is not None and not any(isinstance(part, Handle) for one in several for part in one):
                     found = self._repeated.of(several, ENOUGH, lambda drawn: self._swept(drawn, generated=False))
                     if found is not None:
                         return found  # type: ignore[no-any-return]
             return self._swept(several, generated=True)
+
+    def _may_go_together(self, n: int) -> bool:
+        """Whether a function for directions is asked for, or made: for one alone in maps of which there are many, for
+        the first calls of each; where more come, a recorded derivative costs less."""
+        if n > 1:
+            return True
+        self._n_alone += 1
+        first = self._n_alone == 1 or (self._pushed is None and self._n_alone <= FEW_ALONE)
+        return first and LinearMap.n_made > ENOUGH
 
     def _swept(self, several: Sequence[list[Any]], *, generated: bool) -> list[list[Any]]:
         if self._pushed is None:
