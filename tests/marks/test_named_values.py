@@ -520,3 +520,29 @@ def test_a_pull_that_another_trace_records_runs_marked_steps_again(loop):
     np.testing.assert_allclose(held, pb.grad(program(loop))(X) @ direction, rtol=1e-12)
     for policy in POLICIES:
         np.testing.assert_array_equal(slopes(policy), held, strict=True)
+
+
+@pytest.mark.parametrize("loop", ["fori_loop", "scan", "while_loop"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_steps_after_the_first_may_alone_be_marked(loop, policy):
+    """A policy that only advances these steps knows the tag when the program has run forward."""
+    at = [2, 5]
+
+    def f(x):
+        body = lambda k, u: step(pb.name(u, "u") if k in at else u, x)  # noqa: E731
+        if loop == "fori_loop":
+            u = pb.fori_loop(0, N, body, x)
+        elif loop == "scan":
+            u = pb.scan(lambda u, k: (body(int(k), u), None), x, np.arange(N))[0]
+        else:
+            u = pb.while_loop(lambda s: s[1] < N, lambda s: (body(s[1], s[0]), s[1] + 1), (x, 0))[0]
+        return np.sum(u * u)
+
+    def told(policy):
+        cts = []
+        pb.grad(f, policy=policy, on_adjoint={"u": lambda k, ct: cts.append((k, ct.copy()))})(X)
+        return cts
+
+    held, found = told(pb.SaveAll()), told(policy)
+    assert [k for k, _ in found] == [k for k, _ in held] == at[::-1]
+    np.testing.assert_array_equal([ct for _, ct in found], [ct for _, ct in held])

@@ -25,12 +25,12 @@ from pullback.loop_steps.staged_steps import staged_steps
 from pullback.loops.loop_chain import LoopChain
 from pullback.loops.loop_record import LOOP, LoopRecord
 from pullback.memory.in_force import (
+    advancing,
     innermost,
     planned,
     policy_in_force,
     progress_in_force,
     staging_in_force,
-    stepping,
     threads_in_force,
     using,
     verify_in_force,
@@ -120,8 +120,8 @@ class LoopCall:
         if xs is not None:
             xs = [present(leaf, tape) if is_foreign(leaf, tape) else leaf for leaf in xs]
         if tape is None:
-            steps, around = self._steps(xs, None), stepping()
-            steps.ledger = steps.ledger if around is None else around.untold
+            steps, around = self._steps(xs, None), advancing()
+            steps.ledger = around.ledger.untold if around is not None and around.ledger is not None else steps.ledger
             results = run_untraced(steps, [value_for(leaf, None) for leaf in leaves], n, self._goes_on)
             return self._structured(steps, results, len(leaves))
         if n == 0:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, field
 
-from pullback.memory.in_force import innermost, stepping
+from pullback.memory.in_force import advancing, innermost
 from pullback.recording.crossing import present
 from pullback.recording.handles import SHARED, Handle, activate, freeze, kind_of, make, resolve, tape_of
 from pullback.recording.tape import (
@@ -89,8 +89,12 @@ def _marked(leaf: Any, tag: str, step: Any) -> Any:
         shadow.why = shadow.why or f"name marks a view, or what depends on no input, as {tag!r}"
     if isinstance(leaf, Handle):
         tape: Tape | None = tape_of((leaf,), "name")
-    else:  # a step that only advances marks nothing, not in the trace around its own either, as one that is recorded
-        tape = innermost() if stepping() is None else None
+    elif (left := advancing()) is not None:  # a step that only advances marks nothing, in no trace; its tag is known
+        marks_of(left).in_loops.add(tag)
+        _told_outside(left, tag)
+        return leaf
+    else:
+        tape = innermost()
     if tape is None or tape.mode == PAUSED:
         return leaf
     if isinstance(leaf, Handle):

@@ -301,10 +301,10 @@ def innermost(*, follows: bool = False) -> Tape | None:
     return found.shadow.surrender() if found is not None and found.mode == DEFERRED and not follows else found
 
 
-def stepping() -> Any:
-    """The ledger of the innermost trace, where a step of a loop in it runs on plain arrays; else None."""
+def advancing() -> Tape | None:
+    """The innermost trace, where a step of a loop in it runs on plain arrays; else None."""
     tapes = _TAPES.get()
-    return tapes[-1].ledger if tapes and tapes[-1].mode == PAUSED else None
+    return tapes[-1] if tapes and tapes[-1].mode == PAUSED else None
 
 
 def recording_alone() -> Tape | None:
