@@ -546,3 +546,34 @@ def test_steps_after_the_first_may_alone_be_marked(loop, policy):
     held, found = told(pb.SaveAll()), told(policy)
     assert [k for k, _ in found] == [k for k, _ in held] == at[::-1]
     np.testing.assert_array_equal([ct for _, ct in found], [ct for _, ct in held])
+
+
+@pytest.mark.parametrize("staging", ["off", "auto", "numpy"])
+@pytest.mark.parametrize("value", ["argument", "view", "captured", "twice"])
+def test_a_staged_function_marks_what_its_caller_goes_on_with(staging, value):
+    """What is computed from the caller's value after the call counts, as without the decorator."""
+
+    def called(f):
+        def whole(x):
+            y = x * 1.5
+            inner = f(y[1:] if value == "view" else y, y)
+            return inner + (f(y, y) if value == "twice" else 0.0) + np.sum(y * y)
+
+        return whole
+
+    def marking(u, y):
+        marked = pb.name(y if value == "captured" else u, "u")
+        return np.sum(np.sin(marked) * np.cos(u))
+
+    def adjoints(f, x):
+        _, pull = pb.vjp(called(f), x)
+        (ct,) = pull(1.0)
+        return ct, pull.adjoint("u")
+
+    staged = pb.staged(marking)
+    for k in range(6):
+        with pb.using(staging=staging):
+            ct, found = adjoints(staged, X + 0.1 * k)
+        wanted, held = adjoints(marking, X + 0.1 * k)
+        np.testing.assert_array_equal(ct, wanted, strict=True)
+        np.testing.assert_array_equal(found, held)

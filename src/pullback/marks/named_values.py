@@ -9,7 +9,7 @@ from attrs import define, field
 
 from pullback.memory.in_force import advancing, innermost
 from pullback.recording.crossing import present
-from pullback.recording.handles import SHARED, Handle, activate, freeze, kind_of, make, resolve, tape_of
+from pullback.recording.handles import FROZEN, SHARED, Handle, activate, freeze, kind_of, make, resolve, tape_of
 from pullback.recording.tape import (
     CAPTURED,
     DEFERRED,
@@ -110,7 +110,12 @@ def _marked(leaf: Any, tag: str, step: Any) -> Any:
     if not isinstance(leaf, Handle):
         kind = kind_of(tape, leaf)
         leaf = make(tape.kinds.buffer if kind is tape.kinds.tracer else kind, leaf, None, tape, SHARED)
+    stands = tape.stands if leaf._flag == FROZEN and tape.stands else {}
+    stood = stands.get(leaf._id)
     _record(leaf, (tag, step))
+    if stood is not None:  # a staged function holds the leaf in the place of its caller's handle, which is re-pointed
+        activate(stood, leaf._id)
+        stands[leaf._id] = stood
     return leaf
 
 

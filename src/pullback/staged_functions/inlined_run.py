@@ -75,9 +75,8 @@ class InlinedRun(ShadowRun):
     """The handles from around that have been met."""
     stood: dict[int, Any] | None = field(default=None, init=False)
     """The handles for which there were frozen ones before."""
-    left: list[tuple[Any, Any]] = field(factory=list, init=False)
-    """The handles from around for which the function holds frozen ones since it went on in the ordinary way, with their
-    ids then."""
+    left: list[Any] = field(factory=list, init=False)
+    """The handles from around for which the function holds frozen ones since it went on in the ordinary way."""
     masked: bool = field(default=False, init=False)
     """Whether the trace around had masked something before."""
 
@@ -154,8 +153,8 @@ class InlinedRun(ShadowRun):
             view, root = None, leaf
             while type(root) is root._tape.kinds.view:
                 view, root = root, root._parent  # type: ignore[attr-defined]  # of a view
-            for handle, ident in self.left:
-                if root._flag == FROZEN and root._id == ident:
+            for handle in self.left:
+                if root._flag == FROZEN and root._id == handle._id:
                     if view is None:
                         return handle
                     view._parent = handle  # type: ignore[attr-defined]
@@ -201,7 +200,7 @@ class InlinedRun(ShadowRun):
         def instead(twin: Any) -> Any:
             if id(twin) not in outside:
                 return twin
-            self.left.append((twin, twin._id))
+            self.left.append(twin)
             tape.stands = {**(tape.stands or {}), twin._id: twin}
             return self.unwritable(resolve(twin))
 
@@ -216,7 +215,8 @@ class InlinedRun(ShadowRun):
 
     def require_unwritten(self) -> None:
         """Raise :class:`WriteError` where what lies outside was written since the function holds frozen handles."""
-        if any(handle._id != ident for handle, ident in self.left):
+        stands = self.eager.opened().stands or {}  # a mark of one has moved it there
+        if any(stands.get(handle._id) is not handle for handle in self.left):
             raise WriteError(
                 "a staged function writes to a traced value from around it, besides an operation that is not "
                 "followed; write to a copy, or leave the decorator out"
