@@ -19,6 +19,8 @@ def test_counts_tell_an_operand_that_dies(limits):
 def test_arrays_of_objects_are_counted():
     before = results_into_operands.objects_held()
     held = [np.empty(3, object)]
+    if results_into_operands.objects_held is int:
+        pytest.skip("this NumPy does not count references to its dtypes")
     assert results_into_operands.objects_held() > before
     held[0] = held[0][1:]
     assert results_into_operands.objects_held() > before
@@ -26,9 +28,8 @@ def test_arrays_of_objects_are_counted():
     assert results_into_operands.objects_held() == before
 
 
-def test_where_they_cannot_be_counted_there_are_always_more():
-    held = results_into_operands.counting(lambda: 7)
-    assert held() < held()
+def test_where_they_cannot_be_counted_there_are_none():
+    assert results_into_operands.counting(lambda: 7)() == 0
 
 
 def program(a, b, x, g):

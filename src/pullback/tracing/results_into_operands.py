@@ -11,8 +11,10 @@ How it is known that an operand dies nobody promises, as is said of the rest in 
 of a frame holds cannot be asked. A count of references says that one thing alone has the operand, and the code object
 says that this is the stack: by the instruction that has made it. CPython 3.14 lends a local to an operator without
 counting that, so the count alone says nothing there. An array of objects lends its elements to an operator as the stack
-does, and may do so again and again: how many there are is counted, too. What is not known of an instruction makes all
-unknown that lies on the stack, so of another Python no operand is found to die, and each result is in a new array.
+does, and may do so again and again: what comes in a row of records of one call site may be of one, and how many there
+are is counted where NumPy counts them (2.5 does not, with CPython 3.12 and newer; there an array of a single such
+element, broadcast in one expression, ends in an error). What is not known of an instruction makes all unknown that lies
+on the stack, so of another Python no operand is found to die, and each result is in a new array.
 Tests: test_operands_are_found_on_the_stack, test_counts_tell_an_operand_that_dies, test_arrays_of_objects_are_counted.
 """
 
@@ -20,7 +22,6 @@ import dis
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from itertools import count
 from sys import getrefcount
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Final
@@ -63,11 +64,11 @@ def taken_over(
     the operator. The caller is called by another one if it is ``wide``, for views."""
     found, of_x, of_y = _asked(tape, frame)
     if found == symbol:
-        records, limits = tape.records, WIDE if wide else NARROW
-        if "x" in places and records[x._id][-1] == of_x and _dies(x, xv, limits[0]) and _goes_into(yv, xv):
+        limits = WIDE if wide else NARROW
+        if "x" in places and _was_made_at(of_x, x, tape) and _dies(x, xv, limits[0]) and _goes_into(yv, xv):
             del x._value
             return _UFUNCS[symbol](xv, yv, out=xv)
-        if "y" in places and records[y._id][-1] == of_y and _dies(y, yv, limits[1]) and _goes_into(xv, yv):
+        if "y" in places and _was_made_at(of_y, y, tape) and _dies(y, yv, limits[1]) and _goes_into(xv, yv):
             spec_of_handle(y)  # is asked after this
             del y._value
             return _UFUNCS[symbol](xv, yv, out=yv)
@@ -96,7 +97,7 @@ def laid_out(x: Any, strides: tuple[int, ...]) -> Any:
 def negated(x: Any, xv: Any, tape: Tape, frame: FrameType) -> Any:
     """What ``-x`` gives, as :func:`taken_over`."""
     found, of_x, _ = _asked(tape, frame)
-    if found == "negative" and tape.records[x._id][-1] == of_x and _dies(x, xv, NARROW[0]):
+    if found == "negative" and _was_made_at(of_x, x, tape) and _dies(x, xv, NARROW[0]):
         del x._value
         return np.negative(xv, out=xv)
     return -xv
@@ -105,8 +106,7 @@ def negated(x: Any, xv: Any, tape: Tape, frame: FrameType) -> Any:
 def computed(ufunc: Any, x: Any, xv: Any, tape: Tape, frame: FrameType) -> Any:
     """What a ufunc of one operand gives, as :func:`taken_over`, where the frame calls it by a global name."""
     found, of_x, _ = _asked(tape, frame)
-    dies = of_x != UNKNOWN and tape.records[x._id][-1] == of_x and _dies(x, xv, CALLED)
-    if dies and _named(found, frame.f_globals) is ufunc:
+    if _was_made_at(of_x, x, tape) and _dies(x, xv, CALLED) and _named(found, frame.f_globals) is ufunc:
         del x._value
         return ufunc(xv, out=xv)
     return ufunc(xv)
@@ -148,6 +148,14 @@ def _made(site: int, code: CodeType, sites: Sequence[int]) -> tuple[str, int, in
         of_x, of_y = (UNKNOWN if at == UNKNOWN else sites[at] for at in (*operands, UNKNOWN)[:2])
         _MADE[sites[offset]] = (what, of_x, of_y)
     return _MADE.setdefault(site, _NO_OPERATOR)
+
+
+def _was_made_at(site: int, x: Any, tape: Tape) -> bool:
+    """Whether a handle was made at a call site, which made neither the one before it nor the one after it: what an
+    operator of an array of objects gives for its elements is recorded in a row."""
+    records, ident = tape.records, x._id
+    beside = (*records[max(ident - 1, 0) : ident], *records[ident + 1 : ident + 2])
+    return site != UNKNOWN and records[ident][-1] == site and all(one is None or one[-1] != site for one in beside)
 
 
 def _dies(x: Any, xv: Any, limits: tuple[int, int]) -> bool:
@@ -365,9 +373,9 @@ WIDE_BY_UFUNC: Final = (
 
 def counting(seen: Callable[[], int]) -> Callable[[], int]:
     """What gives a greater number than before while there is an array of objects that was not there before: ``seen``,
-    if it does; else a greater one each time."""
+    if it does; else what gives 0."""
     before, one = seen(), np.empty(1, object)
-    return seen if seen() >= before + one.size else partial(next, count())
+    return seen if seen() >= before + one.size else int
 
 
 objects_held: Final = counting(partial(getrefcount, np.dtype(object)))
