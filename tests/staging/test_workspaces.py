@@ -1,6 +1,7 @@
 """Arrays that leave: used again when nobody has them."""
 
 import sys
+import warnings
 from weakref import ref
 
 import numpy as np
@@ -89,7 +90,9 @@ def locked(array):
 
 
 def told_otherwise(array):
-    array.dtype = np.int64
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy 2.5: users may do it still
+        array.dtype = np.int64
 
 
 def put_elsewhere(array):

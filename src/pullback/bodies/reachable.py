@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field, fields, frozen
 
 from pullback.bodies.effects import EFFECT
 from pullback.recording.handles import Handle, is_lost, plain_value
@@ -194,8 +194,8 @@ _HANDLERS = [dis.opmap[name] for name in ("CHECK_EXC_MATCH", "WITH_EXCEPT_START"
 @lru_cache(1024)
 def catches(code: CodeType) -> bool:
     """Whether a function may catch an error of what is computed, by ``except`` or ``with``. Where the instructions have
-    other names, any may; none may of those that attrs writes, which catch AttributeErrors."""
-    if code.co_filename.startswith("<attrs generated"):
+    other names, any may; none may of those of attrs and those that it writes, which catch AttributeErrors."""
+    if code.co_filename.startswith(("<attrs generated", fields.__code__.co_filename.removesuffix("_make.py"))):
         return False
     inner = any(catches(part) for part in code.co_consts if isinstance(part, CodeType))
     return inner or len(_HANDLERS) < 2 or any(op in code.co_code[::2] for op in _HANDLERS)
