@@ -76,7 +76,7 @@ def test_vectors_of_single_values_are_right_beside_coinciding_ones(basis):
 
 @pytest.mark.parametrize("f", [np.linalg.eigh, np.linalg.eigvalsh], ids=["eigh", "eigvalsh"])
 @pytest.mark.parametrize("uplo", ["L", "U", "l", "u"])
-def test_the_other_triangle_is_not_read_and_the_cotangent_is_hermitian(f, uplo):
+def test_the_cotangent_is_hermitian_or_stands_in_the_triangle_that_is_read(f, uplo):
     s = hermitian_part(M + 1j * G)
     mask = np.tri(3, k=-1, dtype=bool) if uplo in "Uu" else np.tri(3, k=-1, dtype=bool).T
     half = np.where(mask, np.nan, s)
@@ -85,9 +85,35 @@ def test_the_other_triangle_is_not_read_and_the_cotangent_is_hermitian(f, uplo):
         out = f(a, uplo)
         return np.sum(np.sin(out)) if not isinstance(out, tuple) else np.sum(np.sin(out[0]) + np.abs(out[1]) ** 2)
 
-    given = pb.grad(loss)(half)
-    assert np.array_equal(given, pb.grad(loss)(s))
+    given = pb.grad(loss)(s)
     assert np.allclose(given, given.conj().T)
+    assert np.array_equal(pb.grad(loss)(half), in_one_triangle(given, uplo in "Ll"))
+    pb.testing.check_grads(loss, (np.where(mask, 0.0, s),), order=2)
+
+
+def in_one_triangle(g, lower):
+    return np.tril(g) + np.tril(g.conj().T, -1) if lower else np.triu(g) + np.triu(g.conj().T, 1)
+
+
+def test_a_matrix_of_which_one_triangle_is_filled_has_the_whole_gradient():
+    """As the usual quaternion of a rotation is found (Bar-Itzhack, 2000)."""
+
+    def quaternion(angle):
+        c, s = np.cos(angle), np.sin(angle)
+        k = pb.numpy.array([[c - 1, 0, 0, 0], [0, 1 - c, 0, 0], [0, 0, 1 - c - c, 0], [0, 0, s + s, c + c + 1]]) / 3
+        v = np.linalg.eigh(k)[1][:, -1]
+        return (np.abs(v) / np.sqrt(np.sum(v * v)))[2:]
+
+    for angle in (0.3, 1.2):
+        pb.testing.check_grads(quaternion, (angle,), order=2)
+        assert np.allclose(pb.jacobian(quaternion)(angle), [np.cos(angle / 2) / 2, -np.sin(angle / 2) / 2])
+
+
+def test_a_matrix_that_is_symmetric_but_for_rounding_keeps_the_symmetric_convention():
+    s = hermitian_part(M)
+    s[0, 1] = np.nextafter(s[0, 1], 9.0)
+    given = pb.grad(lambda a: np.sum(np.linalg.eigvalsh(a) ** 3))(s)
+    assert np.allclose(given, given.T)
 
 
 def test_a_wrong_uplo_raises_as_in_numpy():
@@ -239,10 +265,10 @@ def test_cholesky_does_not_read_the_other_triangle(upper, dtype):
     def f(a):
         return np.sum(np.abs(np.linalg.cholesky(a, upper=upper)) ** 4)
 
-    given = pb.grad(f)(half)
+    given = pb.grad(f)(p)
     assert given.dtype == dtype
-    assert np.array_equal(given, pb.grad(f)(p))
     assert np.allclose(given, given.conj().T, rtol=1e-5)
+    assert np.array_equal(pb.grad(f)(half), in_one_triangle(given, not upper))
 
 
 def test_cholesky_gives_the_symmetric_convention():

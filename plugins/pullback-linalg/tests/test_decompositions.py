@@ -64,6 +64,7 @@ def as_function_of_symmetric(primitive):
     twin = pb.primitive(
         lambda a, **params: primitive.forward(hermitian_part(a), **params),
         name=f"symmetric {primitive.name}", operands=("a",), params=primitive.params, outputs=primitive.outputs,
+        residuals=primitive.residuals,
     )  # fmt: skip
     for rule in primitive.rules["a"]:
         twin.vjp("a", saves=rule.reads, fn=reading(rule))

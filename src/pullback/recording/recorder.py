@@ -245,7 +245,7 @@ def form_for(
     held: frozenset[int] = frozenset()
     if not prim.collective and prim.has_alternatives:  # else the same on every rank
         held = frozenset(k for k in active if _is_saved(operands[k], tape))
-        if prim.residuals and isinstance(out, Handle):
+        if prim.residuals and any(isinstance(value, Handle) for value in values):
             held = frozenset(range(len(operands)))
     key = (active, len(operands), held, exact)
     form: Form | None = prim.forms.get(key)

@@ -2,8 +2,8 @@
 
 NumPy reads one triangle of the matrix, and so does this: the other may hold anything, NaN included. The cotangent
 follows the convention for functions of symmetric matrices: it is Hermitian, (s + s^H) / 2, the derivative along
-Hermitian directions. It stands in both triangles; a program that only fills one of them gets, through its own writes,
-that one's half.
+Hermitian directions. Where the other triangle holds something else, as in a program that only fills one of them, the
+whole cotangent stands in the triangle that is read.
 
 l has a real positive diagonal, so there is no gauge. Where a is singular NumPy raises.
 """
@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback_linalg.gauge import adjoint
+import pullback as pb
+from pullback_linalg.gauge import adjoint, is_whole, of_triangle
 from pullback_linalg.products import conj, transposed
 from pullback_linalg.triangular import triangular_solve
 from pullback_linalg.unguarded import primitive
@@ -28,18 +29,25 @@ def hermitian_from_lower(x: Any) -> Any:
 # of the lower triangle of l^T ct, the cotangent l^-T p conj(l)^-1 / 2 (Murray, "Differentiation of the Cholesky
 # decomposition", arXiv:1602.07527; Giles, "Collected matrix derivative results", 2008, for the first step; the
 # conjugates are ours).
-def _rule(ct: Any, out: Any, upper: bool) -> Any:
-    if upper:
-        out, ct = conj(transposed(out)), conj(transposed(ct))
-    half = triangular_solve(out, hermitian_from_lower(transposed(out) @ ct), lower=True, transpose=True)
-    return adjoint(triangular_solve(out, adjoint(half), lower=True, transpose=True)) / 2
+def _rule(ct: Any, out: Any, whole: Any, upper: bool) -> Any:
+    lower, down = (conj(transposed(out)), conj(transposed(ct))) if upper else (out, ct)
+    half = triangular_solve(lower, hermitian_from_lower(transposed(lower) @ down), lower=True, transpose=True)
+    both = adjoint(triangular_solve(lower, adjoint(half), lower=True, transpose=True)) / 2
+    return of_triangle(both, whole, lower=not upper)
 
 
+def _rule_again(ct: Any, a: Any, upper: bool) -> Any:
+    return _rule(ct, cholesky(a, upper=upper), is_whole(pb.value(a)), upper)
+
+
+# Of the triangles one bool is kept. The second rule is for a derivative of the derivative, and gives the same bits.
 cholesky = primitive(
-    lambda a, *, upper=False: np.linalg.cholesky(a, upper=upper),
+    lambda a, *, upper=False: (np.linalg.cholesky(a, upper=upper), {"whole": is_whole(a)}),
     name="linalg.cholesky",
     serves=(np.linalg.cholesky,),
-    vjps={"a": _rule},
+    residuals=("whole",),
 )
+cholesky.vjp("a", fn=_rule)
+cholesky.vjp("a", fn=_rule_again)
 
 CHOLESKY = (cholesky,)

@@ -1,7 +1,8 @@
 """Eigenvalues and eigenvectors: linalg.eigh, eigvalsh, eig, eigvals.
 
 Of Hermitian matrices NumPy reads one triangle; the cotangent is Hermitian, (s + s^H) / 2, as for every function of
-symmetric matrices, whichever triangle was read. Phases and coinciding eigenvalues: :mod:`pullback_linalg.gauge`. An
+symmetric matrices, whichever triangle was read; where the other one holds something else, it stands in that which was
+read alone. Phases and coinciding eigenvalues: :mod:`pullback_linalg.gauge`. An
 eigenvector's sign, or its phase, is as LAPACK chooses it: for eigh the first component of each vector is real (the last
 for ``UPLO="U"``), for eig the largest, and eig's vectors have norm 1.
 """
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pullback as pb
-from pullback_linalg.gauge import hold_phase, reciprocal_gaps, row_of, skew, turn, turning
+from pullback_linalg.gauge import hold_phase, is_whole, of_triangle, reciprocal_gaps, row_of, skew, turn, turning
 from pullback_linalg.products import as_array, conj, transposed
 from pullback_linalg.unguarded import primitive
 
@@ -42,18 +43,30 @@ def real_row(uplo: Any) -> int:
     return 0 if uplo == "L" else -1
 
 
+def _eigh_rule(ct: Any, w: Any, v: Any, whole: Any, uplo: Any) -> Any:
+    return of_triangle(eigh_cotangent(ct[0], ct[1], w, v, real_row(uplo)), whole, uplo == "L")
+
+
+def _eigh_rule_again(ct: Any, a: Any, uplo: Any) -> Any:
+    w, v = eigh(a, uplo=uplo)
+    return _eigh_rule(ct, w, v, is_whole(pb.value(a)), uplo)
+
+
+# Of the triangles one bool is kept. The second rule is for a derivative of the derivative, and gives the same bits.
 eigh = primitive(
-    lambda a, *, uplo: np.linalg.eigh(a, uplo),
+    lambda a, *, uplo: (np.linalg.eigh(a, uplo), {"whole": is_whole(a)}),
     name="eigh",
     outputs=("w", "v"),
-    vjps={"a": lambda ct, w, v, uplo: eigh_cotangent(ct[0], ct[1], w, v, real_row(uplo))},
+    residuals=("whole",),
 )
+eigh.vjp("a", fn=_eigh_rule)
+eigh.vjp("a", fn=_eigh_rule_again)
 
 
 # The values alone are a third of the work: the vectors are found in the pullback.
 def _eigvalsh_rule(ct: Any, a: Any, uplo: Any) -> Any:
     w, v = np.linalg.eigh(a, uplo)
-    return eigh_cotangent(ct, None, w, v, real_row(uplo))
+    return of_triangle(eigh_cotangent(ct, None, w, v, real_row(uplo)), is_whole(pb.value(a)), uplo == "L")
 
 
 eigvalsh = primitive(lambda a, *, uplo: np.linalg.eigvalsh(a, uplo), name="eigvalsh", vjps={"a": _eigvalsh_rule})

@@ -30,6 +30,29 @@ def adjoint(x: Any) -> Any:
     return conj(transposed(x))
 
 
+def is_whole(a: Any, turned: Any = adjoint) -> Any:
+    """Whether both triangles of every matrix are, but for rounding, those of a Hermitian one, as an array of one bool;
+    with another ``turned`` those of a symmetric one."""
+    other = turned(a)
+    try:
+        whole = np.array_equal(a, other)
+    except pb.ShapesOnlyError:  # planning from shapes alone: one bool is as large as the other
+        return np.array(True)
+    if not whole:
+        with np.errstate(all="ignore"):  # a triangle that is not read may hold anything
+            whole = bool(np.all(np.abs(a - other) <= rounding(a) ** 0.5 * np.max(np.abs(a), initial=0.0)))
+    return np.array(whole)
+
+
+def of_triangle(ct: Any, whole: Any, lower: bool, turned: Any = adjoint) -> Any:
+    """The Hermitian cotangent ``ct`` of a matrix of which one triangle is read: it stands in both where these agree,
+    and in the one that is read where they do not."""
+    if whole:
+        return ct
+    keep, beyond = (np.tril, -1) if lower else (np.triu, 1)
+    return keep(ct) + keep(turned(ct), beyond)
+
+
 def skew(x: Any) -> Any:
     """The difference x - x^H."""
     return x - adjoint(x)

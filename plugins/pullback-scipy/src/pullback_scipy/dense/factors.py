@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 
 import pullback as pb
-from pullback_linalg.gauge import adjoint
+from pullback_linalg.gauge import adjoint, is_whole, of_triangle
 from pullback_linalg.products import conj, transposed
 from pullback_linalg.triangular import triangular_solve
 from pullback_scipy.dense.solves import triangular_system
@@ -32,18 +32,37 @@ def cholesky_rule(ct: Any, out: Any, lower: bool) -> Any:
     return adjoint(triangular_solve(out, adjoint(half), lower=True, transpose=True)) / 2
 
 
-def _packed_cholesky_rule(ct: Any, out: Any, lower: bool) -> Any:
+def _factor_rule(ct: Any, out: Any, whole: Any, lower: bool) -> Any:
+    return of_triangle(cholesky_rule(ct, out, lower), whole, lower)
+
+
+def _factor_rule_again(ct: Any, a: Any, lower: bool) -> Any:
+    return _factor_rule(ct, cholesky_factor(a, lower=lower), is_whole(pb.value(a)), lower)
+
+
+def _packed_cholesky_rule(ct: Any, out: Any, whole: Any, lower: bool) -> Any:
     """As :func:`cholesky_rule`; the other triangle holds what stood there in the matrix."""
     here, there = (np.tril, np.triu) if lower else (np.triu, np.tril)
-    return cholesky_rule(here(ct), here(out), lower) + there(ct, 1 if lower else -1)
+    return of_triangle(cholesky_rule(here(ct), here(out), lower), whole, lower) + there(ct, 1 if lower else -1)
 
 
+def _packed_cholesky_rule_again(ct: Any, a: Any, lower: bool) -> Any:
+    return _packed_cholesky_rule(ct, packed_cholesky(a, lower=lower), is_whole(pb.value(a)), lower)
+
+
+# Of the triangles one bool is kept. The second rules are for a derivative of the derivative, and give the same bits.
 cholesky_factor = primitive(
-    lambda a, *, lower: linalg.cholesky(a, lower=lower), name="scipy.cholesky", vjps={"a": cholesky_rule}
-)
+    lambda a, *, lower: (linalg.cholesky(a, lower=lower), {"whole": is_whole(a)}),
+    name="scipy.cholesky", residuals=("whole",),
+)  # fmt: skip
 packed_cholesky = primitive(
-    lambda a, *, lower: linalg.cho_factor(a, lower=lower)[0], name="scipy.cho_factor", vjps={"a": _packed_cholesky_rule}
-)
+    lambda a, *, lower: (linalg.cho_factor(a, lower=lower)[0], {"whole": is_whole(a)}),
+    name="scipy.cho_factor", residuals=("whole",),
+)  # fmt: skip
+cholesky_factor.vjp("a", fn=_factor_rule)
+cholesky_factor.vjp("a", fn=_factor_rule_again)
+packed_cholesky.vjp("a", fn=_packed_cholesky_rule)
+packed_cholesky.vjp("a", fn=_packed_cholesky_rule_again)
 
 
 @mirror(linalg.cholesky, "a")

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg
 
 import pullback as pb
-from pullback_linalg.gauge import adjoint
+from pullback_linalg.gauge import adjoint, is_whole, of_triangle
 from pullback_linalg.products import conj, transposed
 from pullback_scipy.mirroring import as_array, derived, floating, mirror, only, primitive, single
 
@@ -40,7 +40,8 @@ def _solve_rule(
         return None, g
     of_a = -outer(out, g) if transposed else -outer(g, out)
     if assume_a in SYMMETRIC:
-        of_a = (of_a + (adjoint(of_a) if SYMMETRIC[assume_a] else np.swapaxes(of_a, -1, -2))) / 2
+        turned: Any = adjoint if SYMMETRIC[assume_a] else lambda x: np.swapaxes(x, -1, -2)
+        of_a = of_triangle((of_a + turned(of_a)) / 2, is_whole(pb.value(a), turned), lower, turned)
     return of_a, g
 
 

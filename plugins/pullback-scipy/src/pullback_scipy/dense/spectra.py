@@ -10,23 +10,31 @@ import pullback as pb
 from pullback_linalg.eigen import eig as numpy_eig
 from pullback_linalg.eigen import eigh_cotangent, real_row
 from pullback_linalg.eigen import eigvals as numpy_eigvals
+from pullback_linalg.gauge import is_whole, of_triangle
 from pullback_linalg.orthogonal import qr_cotangent
 from pullback_linalg.singular import svd_cotangent
 from pullback_scipy.mirroring import as_array, mirror, only, primitive, single
 
 # ------------------------------------------------------------------------------------------------------------ Hermitian
+# Of the triangles one bool is kept. The second rule is for a derivative of the derivative, and gives the same bits.
 hermitian = primitive(
-    lambda a, *, lower, driver: linalg.eigh(a, lower=lower, driver=driver), name="scipy.eigh", outputs=("w", "v")
-)
+    lambda a, *, lower, driver: (linalg.eigh(a, lower=lower, driver=driver), {"whole": is_whole(a)}),
+    name="scipy.eigh", outputs=("w", "v"), residuals=("whole",),
+)  # fmt: skip
 
 
 @hermitian.vjp("a")  # type: ignore[untyped-decorator]
-def _eigh_rule(ct: Any, w: Any, v: Any, lower: bool) -> Any:
+def _eigh_rule(ct: Any, w: Any, v: Any, whole: Any, lower: bool) -> Any:
     if ct[1] is not None and v.dtype.kind == "c":
         v_plain = pb.value(v)
         if not np.allclose(np.imag(v_plain[real_row("L" if lower else "U")]), 0):
             only("scipy.linalg.eigh of complex numbers", "phase of the vectors", "another", "that of numpy.linalg.eigh")
-    return eigh_cotangent(ct[0], ct[1], w, v, real_row("L" if lower else "U"))
+    return of_triangle(eigh_cotangent(ct[0], ct[1], w, v, real_row("L" if lower else "U")), whole, lower)
+
+
+@hermitian.vjp("a")  # type: ignore[untyped-decorator]
+def _eigh_rule_again(ct: Any, a: Any, lower: bool, driver: Any) -> Any:
+    return _eigh_rule(ct, *hermitian(a, lower=lower, driver=driver), is_whole(pb.value(a)), lower)
 
 
 hermitian_values = primitive(
@@ -38,7 +46,8 @@ hermitian_values = primitive(
 def _eigvalsh_rule(ct: Any, a: Any, lower: bool, driver: Any) -> Any:
     single("scipy.linalg.eigvalsh", a)
     w, v = hermitian(a, lower=lower, driver=driver)
-    return eigh_cotangent(ct, None, w, v, real_row("L" if lower else "U"))
+    both = eigh_cotangent(ct, None, w, v, real_row("L" if lower else "U"))
+    return of_triangle(both, is_whole(pb.value(a)), lower)
 
 
 @mirror(linalg.eigh, "a")
