@@ -107,6 +107,19 @@ def fit_in_pieces(find: Find, x: Any) -> Any:
     )  # fmt: skip
 
 
+def turns(find: Find, x: Any) -> Any:
+    euler, q, a = find("transforms3d.euler"), find("transforms3d.quaternions"), find("transforms3d.affines")
+    turn = euler.euler2mat(x[0], x[1], x[2], "syxz")
+    one = q.mat2quat(turn)  # by eigh of a matrix of which one triangle is filled
+    axis, angle = q.quat2axangle(one)
+    whole = a.compose(array([x[0], 1, 2.0]), turn, array([1.1, x[1], 0.9]), array([0.1, 0.2, x[2]]))
+    place, back, zooms, shears = a.decompose44(whole)
+    return (
+        one @ [1.0, 2.0, 3.0, 4.0] + angle + axis[0] + np.sum(place) + zooms @ [1.0, 2.0, 3.0] + np.sum(shears)
+        + sum(euler.mat2euler(back, "rzyx")) + q.rotate_vector(np.array([1.0, 2.0, 3.0]), one)[1]
+    )  # fmt: skip
+
+
 RELEASED: dict[str, tuple[str, Callable[[Find, Any], Any]]] = {
     "pyquaternion": ("pyquaternion", quaternions),
     "miepython": ("miepython", scattering),
@@ -117,5 +130,6 @@ RELEASED: dict[str, tuple[str, Callable[[Find, Any], Any]]] = {
     "utm": ("utm", zones),
     "NavPy": ("navpy", navigation),
     "pwlf": ("pwlf", fit_in_pieces),
+    "transforms3d": ("transforms3d", turns),
 }
 """Name in the index to (module, program)."""
