@@ -107,8 +107,9 @@ class Lifetimes:
         alive = (handle for handle in map(_call, self.watched.values()) if handle is not None)
         return [plain_value(handle._value) for handle in alive if handle._id in idents]
 
-    def forward_bytes(self, held: Collection[Hashable], records: Sequence[Any]) -> int:
-        """The most bytes that lived at once and are not among the buffers ``held``."""
+    def forward_bytes(self, held: Collection[Hashable], records: Sequence[Any], *, margin: bool = True) -> int:
+        """The most bytes that lived at once and are not among the buffers ``held``, with what operations make on their
+        way; without a ``margin`` their result is not counted once more."""
         live = peak = 0
         holders: dict[int, int] = {}
         for buffer, nbytes, ident in self.events:
@@ -118,7 +119,8 @@ class Lifetimes:
                 live += nbytes if not before or not after else 0
             if ident is not None and (record := records[ident]) is not None:
                 largest = max(self.sizes.get(i, 0) for i in (ident, *_ids(record)))
-                peak = max(peak, live + int(largest * on_the_way(record)[0]))
+                beside = on_the_way(record)[0] - (0 if margin else 1)  # the result is one of them
+                peak = max(peak, live + int(largest * max(0, beside)))
             peak = max(peak, live)
         return peak
 
@@ -152,14 +154,21 @@ class Lifetimes:
         return self.made + sum(self.sizes.values()) + BESIDE * max(self.sizes.values(), default=0)
 
     def needed(
-        self, records: Sequence[Any], first: int, seeds: Collection[int] | None = None, freed: Mapping[int, int] = NONE
+        self,
+        records: Sequence[Any],
+        first: int,
+        seeds: Collection[int] | None = None,
+        freed: Mapping[int, int] = NONE,
+        *,
+        margin: bool = True,
     ) -> "Needed":
         """What the steps need that have made the records from ``first`` on; ``seeds`` are the ids of what they hand on,
-        if not those of the handles that are there; ``freed`` is let go of with each record."""
+        if not those of the handles that are there; ``freed`` is let go of with each record; ``margin`` as in
+        ``forward_bytes``."""
         if seeds is None:
             seeds = {handle._id for handle in map(_call, self.watched.values()) if handle is not None}
         held = {key for key, _, _ in record_items(records[first:])}
-        forward = self.forward_bytes(held, records)
+        forward = self.forward_bytes(held, records, margin=margin)
         back = self.reverse_bytes(records, first, len(records), {ident for ident in seeds if ident is not None}, freed)
         self.watched.clear()
         self.lies_in.clear()

@@ -329,7 +329,7 @@ def _least(chain: Any) -> int:
         loops = [record[2] for record in records if record is not None and FORMS[record[0]].steps]
         freed = freed_by(records, chain.cuts[0], {*ledger.held, *(key for loop in loops for key in loop.kept)})
     watched, lies_in = dict(lifetimes.watched), dict(lifetimes.lies_in)
-    needed = lifetimes.needed(records, chain.cuts[0], freed=freed).at_work
+    needed = lifetimes.needed(records, chain.cuts[0], freed=freed, margin=False).at_work
     lifetimes.watched, lifetimes.lies_in = watched, lies_in  # the schedule of its steps may follow from these
     make_room(ledger, chain.policy.room, records, needed)
     least: int = needed + ledger.total + sum(ledger.plain_bytes(records).values()) + books_of(records)
