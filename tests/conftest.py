@@ -33,7 +33,7 @@ def rng() -> np.random.Generator:
 @pytest.fixture
 def nothing_is_known() -> Iterator[None]:
     """No stage, and nothing else that is learnt of functions, from before the test, nor left by it."""
-    from pullback.staging.shelf import forget  # noqa: PLC0415 - other tests look at modules that may be broken
+    from pullback.staging.generated.shelf import forget  # noqa: PLC0415 - a test may look at a broken module
 
     forget()
     yield

@@ -411,7 +411,7 @@ def imports_that_read_like(pattern: str) -> Iterator[tuple[Path, ast.ImportFrom]
 
 
 def test_no_relative_import() -> None:
-    written_as_others_write = ROOT / "tests" / "adopting" / "simulations"
+    written_as_others_write = ROOT / "tests" / "adopting" / "modules" / "simulations"
     found = (
         (p, n)
         for p, n in imports_that_read_like(r"^[^#\n]*\bfrom[ \\]*\.")
@@ -586,7 +586,7 @@ ACROSS = ("adbench", "benchmarks", "docs", "external", "programs", "promises")
 
 
 def test_a_test_is_found_by_the_name_of_what_it_tests() -> None:
-    """``tests/loops/test_body_of_scan.py`` tests ``loops/body.py``; every room has a folder of tests."""
+    """``tests/loops/functions/test_body_of_scan.py`` tests ``loops/body.py``; every room has a folder of tests."""
     folders = [ROOT / "tests" / Path(*room.split(".")) for room in rooms()]
     faults = [f"{at(f, 1)} holds no test" for f in folders if not any(f.rglob("test_*.py"))]
     for path in sorted((ROOT / "tests").glob("*/**/test_*.py")):

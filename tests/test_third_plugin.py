@@ -122,7 +122,7 @@ def test_its_gradient_and_its_coverage(folder):
         import numpy as np, pullback as pb
         from scipy import special
         print(pb.grad(lambda x: np.sum(special.sindg(x)))(np.zeros(2)))
-        from pullback.inspect.coverage import coverage
+        from pullback.instruments.inspect.coverage import coverage
         for name in ("scipy.special.sindg", "special.cosdg"):
             (row,) = coverage().of(name)
             print(row.module, row.name, row.status, row.by)

@@ -12,7 +12,7 @@ from harness import Row, compare
 
 import pullback as pb
 from pullback.memory.executor import run_forward, run_reverse
-from pullback.scheduling.machine import Machine
+from pullback.scheduling.machine.machine import Machine
 
 ADDS = 1000
 

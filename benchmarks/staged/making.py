@@ -11,7 +11,7 @@ import numpy as np
 from harness import Row
 
 import pullback as pb
-from pullback.staging import shelf, stages
+from pullback.staging.generated import shelf, stages
 from staged.loops import POLICIES
 from staged.ways import US, row
 

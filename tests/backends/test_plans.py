@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.staging.both_ways import POLICIES, loop_over, measured, stages
+from tests.staging.generated.both_ways import POLICIES, loop_over, measured, stages
 
 import pullback as pb
 from pullback.backends import Kernel, Ref

@@ -14,9 +14,9 @@ from tests.programs.step_programs import PROGRAMS
 import pullback as pb
 from pullback.choosing import auto
 from pullback.choosing.auto import Auto, LoopSizes
-from pullback.loops.loop_chain import LoopChain
+from pullback.loops.functions.loop_chain import LoopChain
 from pullback.policies.run_again import RunAgain
-from pullback.scheduling.simulator import simulate
+from pullback.scheduling.machine.simulator import simulate
 
 POINTS = np.linspace(0.1, 2.0, 100)
 

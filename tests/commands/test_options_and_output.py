@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from pullback.commands import options_and_output
-from pullback.inspect.tables import Column, Table
+from pullback.instruments.inspect.tables import Column, Table
 
 
 class Terminal(io.StringIO):

@@ -6,7 +6,7 @@ import pytest
 
 import pullback as pb
 from pullback.continued_sums import arriving_cotangents
-from pullback.staging import shelf
+from pullback.staging.generated import shelf
 
 X, W = np.array([0.3, -0.7, 1.1, 0.2]), np.array([1.3, 0.7, -0.1, 0.9])
 

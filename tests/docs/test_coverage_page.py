@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pullback.inspect.coverage import DIFFERENTIABLE, MEANINGS, UNCLASSED, ZERO, coverage
+from pullback.instruments.inspect.coverage import DIFFERENTIABLE, MEANINGS, UNCLASSED, ZERO, coverage
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coverage.md"
 BEGIN, END = "<!-- written by tests/docs/test_coverage_page.py -->\n", "<!-- end -->\n"
-WHAT_TO_DO = "declare it in src/pullback/primitives or in a plugin, or class it in src/pullback/inspect/coverage.py"
+WHAT_TO_DO = (
+    "declare it in src/pullback/primitives or in a plugin, or class it in src/pullback/instruments/inspect/coverage.py"
+)
 
 
 def parts(text):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback.optimal_schedules.binomial_split import forward_steps
 from pullback.policies.binomial import Binomial
 from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, simulate
+from pullback.scheduling.optimal.binomial_split import forward_steps
 from pullback.words.errors import PolicyError
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "revolve_binomial.json").read_text("utf-8"))

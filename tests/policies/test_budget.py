@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback import BudgetError
-from pullback.optimal_schedules.unified import plan
 from pullback.policies.budget import Budget
 from pullback.schedules import simulate
-from pullback.scheduling.actions import Delete, Record, Save
-from pullback.scheduling.machine import Machine
+from pullback.scheduling.machine.actions import Delete, Record, Save
+from pullback.scheduling.machine.machine import Machine
+from pullback.scheduling.optimal.unified import plan
 
 SIZES = {"n": st.integers(1, 150), "state_bytes": st.integers(1, 12), "tape_bytes": st.integers(1, 12)}
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.optimal_schedules.binomial_split import forward_steps
 from pullback.policies.mixed import Mixed, units_of
 from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, simulate
+from pullback.scheduling.optimal.binomial_split import forward_steps
 from pullback.testing import check_policy
 from pullback.words.errors import PolicyError
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.optimal_schedules.two_level_table import two_level
 from pullback.policies.tiered import Tiered
 from pullback.schedules import Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save, simulate
-from pullback.scheduling.simulator import machine_for, play
+from pullback.scheduling.machine.simulator import machine_for, play
+from pullback.scheduling.optimal.two_level_table import two_level
 from pullback.words.errors import PolicyError
 
 ORACLES = Path(__file__).parent / "oracles"
@@ -127,7 +127,7 @@ def test_four_steps_by_hand():
 @pytest.mark.parametrize(("ram", "disk"), [(3, None), (3, 4), (2, 40), (0, 30), (5, 1)])
 def test_beyond_the_tables(ram, disk, monkeypatch):
     exact = simulated(Tiered(ram, disk, write_cost=3, read_cost=2), 700).cost
-    monkeypatch.setattr("pullback.optimal_schedules.two_level_table.MOST_ROWS", 150)
+    monkeypatch.setattr("pullback.scheduling.optimal.two_level_table.MOST_ROWS", 150)
     two_level.cache_clear()
     policy = Tiered(ram, disk, write_cost=3, read_cost=2)
     cost, fit = simulated(policy, 700).cost, fits(policy.schedule(700), 700, ram, disk)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.continued_sums import arriving_cotangents
-from pullback.nested_derivatives import called_derivatives
-from pullback.staging import shelf
+from pullback.staging.generated import shelf
+from pullback.transforms.nested import called_derivatives
 
 POLICIES = (pb.SaveAll(), pb.Binomial(3), pb.Recompute())
 FILES = count()

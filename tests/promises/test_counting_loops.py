@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.programs.counting_bodies import START, Counting, counting
 
 import pullback as pb
-from pullback.staging.shelf import forget
+from pullback.staging.generated.shelf import forget
 from pullback.testing.comparing.bits import same_bits
 from pullback.words.structures import flatten
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.programs.drawn_carries import START, Carrying, drawn
 
 import pullback as pb
-from pullback.staging.shelf import forget
+from pullback.staging.generated.shelf import forget
 
 POLICIES = (pb.SaveAll(), pb.Binomial(2), pb.Recompute(), pb.Periodic(5), pb.Keep(np.tanh, outer=pb.Binomial(2)))
 TANGENT = np.array([1.0, -0.5, 0.3, 0.7])

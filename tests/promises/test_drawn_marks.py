@@ -8,8 +8,8 @@ import pytest
 from tests.promises.drawn_marks import program_text
 
 import pullback as pb
-from pullback.staged_marks.following import FollowedMarks
-from pullback.staging.shelf import forget
+from pullback.staging.generated.shelf import forget
+from pullback.staging.marks.following import FollowedMarks
 from pullback.stores import Disk, InMemory, Stored, Zlib
 
 pytestmark = [

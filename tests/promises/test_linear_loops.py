@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.schedules import simulate
-from pullback.scheduling.known_schedules import KEPT_AT_A_TIME
+from pullback.scheduling.machine.known_schedules import KEPT_AT_A_TIME
 
 N = 60
 X = np.linspace(0.1, 1.0, 20_000)

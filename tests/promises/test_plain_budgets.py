@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.programs.measured import peak_of
 
 import pullback as pb
-from pullback.exact_budget.foreseen import forget
+from pullback.programs.exact_budget.foreseen import forget
 
 SIZE = 10_000
 X, C = np.linspace(0.2, 0.9, SIZE), np.linspace(0.5, 1.0, SIZE)

@@ -15,7 +15,7 @@ from tests.primitives.case import ROUGH
 from tests.primitives.rows import PLUGIN_TABLES, ROOT, rows
 from tests.primitives.tables import CASES as CORE
 
-from pullback.inspect.coverage import DIFFERENTIABLE, coverage
+from pullback.instruments.inspect.coverage import DIFFERENTIABLE, coverage
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
 from pullback.testing.comparing.bits import same_bits
@@ -23,8 +23,8 @@ from pullback.testing.comparing.differences import TOLERANCES, random_like
 from pullback.testing.comparing.faults import raise_faults
 from pullback.testing.gradients.hessian_check import hessian_faults
 from pullback.testing.gradients.jacobian_check import start_level
-from pullback.transforms.forward import jvp
-from pullback.transforms.reverse import vjp
+from pullback.transforms.derivatives.forward import jvp
+from pullback.transforms.derivatives.reverse import vjp
 
 ROWS = tuple(rows())
 SEED = 11

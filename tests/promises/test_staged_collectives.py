@@ -7,7 +7,7 @@ import pytest
 from tests.programs.ranks import HERE, on_ranks, outcomes, shifted, total
 
 import pullback as pb
-from pullback.staging.shelf import shelves_of
+from pullback.staging.generated.shelf import shelves_of
 from pullback.testing.comparing.bits import same_bits
 
 N = 30

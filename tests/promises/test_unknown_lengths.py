@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.loop_steps.staged_steps import StagedSteps
+from pullback.loops.stepping.staged_steps import StagedSteps
 from pullback.testing.comparing.bits import same_bits
 
 pytestmark = pytest.mark.usefixtures("nothing_is_known")

@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.memory.in_force import innermost
-from pullback.plain_programs.plain_code import PlainCode
+from pullback.programs.plain.plain_code import PlainCode
 from pullback.recording.tape import REPLAYABLE, Governor
 
 X = np.linspace(0.1, 0.9, 4)

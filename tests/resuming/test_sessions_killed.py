@@ -10,8 +10,8 @@ import pytest
 from tests.resuming.killed_runs import PROGRAMS, N, gradient
 
 from pullback.schedules import simulate
-from pullback.scheduling.actions import Advance, EndReverse, Load, Record, Save
-from pullback.scheduling.machine import Machine
+from pullback.scheduling.machine.actions import Advance, EndReverse, Load, Record, Save
+from pullback.scheduling.machine.machine import Machine
 
 PROGRAM = Path(__file__).with_name("killed_runs.py")
 N_LOOPS = {"one loop": 1}

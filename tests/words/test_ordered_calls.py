@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.staging.both_ways import POLICIES, loop_over, reasons, stages
+from tests.staging.generated.both_ways import POLICIES, loop_over, reasons, stages
 
 import pullback as pb
 from pullback.backends.plans import Call, Kernel, Plan
-from pullback.staging import shelf
+from pullback.staging.generated import shelf
 from pullback.testing.comparing.bits import same_bits
 from pullback.words.ordered_calls import fed, ordered_forward
 

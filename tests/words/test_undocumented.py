@@ -19,9 +19,9 @@ from pullback import numpy as pnp
 from pullback.memory import reverse_sweep
 from pullback.recording import writes
 from pullback.rules import cotangent_sums
-from pullback.sparsity.pattern_groups import groups_of_columns
 from pullback.testing import check_grads
 from pullback.tracing.tracer import KINDS
+from pullback.transforms.sparsity.pattern_groups import groups_of_columns
 from pullback.words import undocumented
 from pullback.words.call_sites import intern_site, site_code
 from pullback.words.errors import ConversionError
@@ -469,7 +469,7 @@ def test_where_the_legacy_state_is_not_found_it_is_saved_at_each_step(monkeypatc
     before = np.random.get_state()  # noqa: NPY002 - as above
     try:
         wanted = drawn(None)
-        monkeypatch.setattr("pullback.bodies.randomness.legacy_bytes", lambda: 0)
+        monkeypatch.setattr("pullback.loops.bodies.randomness.legacy_bytes", lambda: 0)
         np.testing.assert_array_equal(drawn(pb.Binomial(2)), wanted)
     finally:
         np.random.set_state(before)  # noqa: NPY002 - as above

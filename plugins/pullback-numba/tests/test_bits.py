@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.staging import shelf
+from pullback.staging.generated import shelf
 
 POLICIES = (pb.SaveAll(), pb.Recompute(3), pb.Binomial(2))
 N = 7

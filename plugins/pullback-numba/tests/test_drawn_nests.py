@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.staging import shelf
+from pullback.staging.generated import shelf
 from pullback_numba import compiling, nests, operations
 
 POLICIES = (pb.SaveAll(), pb.Recompute(3), pb.Binomial(2))

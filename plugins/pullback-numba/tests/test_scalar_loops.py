@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.adopted_loops import compiled_runs
+from pullback.adopting.loops import compiled_runs
 
 FILES = count()
 A = np.random.default_rng(3).uniform(0.2, 1, 6)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.staging import shelf
+from pullback.staging.generated import shelf
 from pullback_numba import compiling
 
 X = np.linspace(0.5, 1.5, 2000)

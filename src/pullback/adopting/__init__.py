@@ -1,4 +1,1 @@
-"""Other people's programs, run as they are: a second copy of their modules, whose arrays can hold traced values.
-
-May import: words, rules, recording, primitives.shaping, memory, tracing, adopted_loops, adopted_kinds.
-"""
+"""Programs that other people wrote, run as they are: a second copy whose arrays can hold traced values."""

@@ -15,8 +15,8 @@ from pullback.policies.by_leaves import MANY
 from pullback.policies.recompute import Recompute, best_segments
 from pullback.policies.run_again import RunAgain
 from pullback.policies.save_all import SaveAll
-from pullback.scheduling.schedule import Schedule
-from pullback.scheduling.tapes_first import TapesFirst
+from pullback.scheduling.machine.schedule import Schedule
+from pullback.scheduling.machine.tapes_first import TapesFirst
 from pullback.words.byte_sizes import available_bytes
 from pullback.words.errors import BudgetError, PolicyError
 

@@ -17,7 +17,7 @@ from pullback.choosing.pool_files import Book, Holding
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.budget import Budget
 from pullback.policies.save_all import SaveAll
-from pullback.scheduling.schedule import Schedule
+from pullback.scheduling.machine.schedule import Schedule
 from pullback.words.byte_sizes import as_bytes, limit_of_groups
 from pullback.words.errors import BudgetError, PolicyError, TravelError
 

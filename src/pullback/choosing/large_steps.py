@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from pullback.policies.save_all import SaveAll
-from pullback.scheduling.actions import MEMORY, Delete, Save
+from pullback.scheduling.machine.actions import MEMORY, Delete, Save
 
 COPIES = 50
 """Steps that hold five times as much as making a stage of one takes, and twenty times what its buffers do."""

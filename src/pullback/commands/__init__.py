@@ -1,5 +1,6 @@
 """The commands of the command line: demos, functions of yours, what is registered.
 
-May import: adopting, watching, shapes_only, words, rules, policies, choosing, memory, transforms, testing.gradients,
-testing.primitives, pictures, inspect, profiling, planning, reports, demos.
+May import: adopting.modules, instruments.watching, shapes_only, words, rules, policies, choosing, memory,
+transforms.derivatives, testing.gradients, testing.primitives, instruments.pictures, instruments.inspect,
+instruments.profiling, instruments.planning, instruments.reports, demos.
 """

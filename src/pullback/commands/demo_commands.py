@@ -25,8 +25,8 @@ from pullback.demos.wave import run_wave, sized
 from pullback.demos.wave_data import DEFAULT, FULL, WaveSettings
 from pullback.demos.wave_ranks import DIVIDED, DIVIDED_POLICIES, run_on_ranks
 from pullback.demos.wave_shots import SHOTS, SHOTS_POLICY, run_on_workers
+from pullback.instruments.profiling.profile_runs import DEFAULT_POLICIES
 from pullback.policies.base import MemoryPolicy
-from pullback.profiling.profile_runs import DEFAULT_POLICIES
 
 
 @click.group()

@@ -25,17 +25,17 @@ from pullback.commands.options_and_output import (
     show,
     show_json,
 )
-from pullback.inspect.graph_of_tape import record
-from pullback.inspect.saved_table import GROUPS
-from pullback.inspect.saved_values import saved
-from pullback.pictures.folded_graph import FOLDS
-from pullback.pictures.graph_drawing import SUFFIXES
-from pullback.planning.plans import plan
+from pullback.instruments.inspect.graph_of_tape import record
+from pullback.instruments.inspect.saved_table import GROUPS
+from pullback.instruments.inspect.saved_values import saved
+from pullback.instruments.pictures.folded_graph import FOLDS
+from pullback.instruments.pictures.graph_drawing import SUFFIXES
+from pullback.instruments.planning.plans import plan
+from pullback.instruments.profiling.profile_runs import profile
+from pullback.instruments.profiling.profile_table import Profile
+from pullback.instruments.reports.contents import contents_of
+from pullback.instruments.reports.page import page_of, require_writable
 from pullback.policies.base import MemoryPolicy
-from pullback.profiling.profile_runs import profile
-from pullback.profiling.profile_table import Profile
-from pullback.reports.contents import contents_of
-from pullback.reports.page import page_of, require_writable
 from pullback.shapes_only.hollow_arrays import has_spec
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import InputFileError, PolicyError

@@ -19,7 +19,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from pullback.choosing.budget_pool import BudgetPool
-from pullback.inspect.tables import Table
+from pullback.instruments.inspect.tables import Table
+from pullback.instruments.watching.parts import bar_on
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.budget import Budget
@@ -29,7 +30,6 @@ from pullback.policies.periodic import Periodic
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
 from pullback.policies.tiered import Tiered
-from pullback.watching.parts import bar_on
 from pullback.words.call_sites import users_part
 from pullback.words.errors import InputFileError, PolicyWarning, PullbackError, RefusalWarning
 

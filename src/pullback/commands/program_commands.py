@@ -8,13 +8,13 @@ from typing import Any
 import click
 import numpy as np
 
-from pullback.adopting.porting import ported
-from pullback.adopting.scripts import run_script
+from pullback.adopting.modules.porting import ported
+from pullback.adopting.modules.scripts import run_script
 from pullback.commands.command_line_inputs import FileFunction, bind, places
 from pullback.commands.function_commands import POLICY, named_value, parsed
 from pullback.commands.options_and_output import ARGUMENTS, JSON, as_plain, one_line_errors, show_json
 from pullback.memory.in_force import using
-from pullback.transforms.reverse import value_and_grad
+from pullback.transforms.derivatives.reverse import value_and_grad
 from pullback.words.errors import InputFileError
 from pullback.words.specs import spec_of
 

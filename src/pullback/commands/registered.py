@@ -2,7 +2,7 @@
 
 from attrs import asdict, frozen
 
-from pullback.inspect.tables import Column, Table
+from pullback.instruments.inspect.tables import Column, Table
 from pullback.rules.catalogue import registry
 from pullback.rules.declaration import Composite, Primitive
 from pullback.words.plugins import PRIMITIVES, entry_points

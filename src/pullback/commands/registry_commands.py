@@ -15,9 +15,9 @@ from pullback.commands.checking import check_each, declarations_of
 from pullback.commands.error_pages import codes, page_on
 from pullback.commands.options_and_output import JSON, BadInputError, one_line_errors, show, show_json
 from pullback.commands.registered import registered, registered_table
-from pullback.inspect.coverage import MEANINGS
-from pullback.inspect.coverage import coverage as name_coverage
-from pullback.inspect.tables import Column, Table
+from pullback.instruments.inspect.coverage import MEANINGS
+from pullback.instruments.inspect.coverage import coverage as name_coverage
+from pullback.instruments.inspect.tables import Column, Table
 from pullback.memory.ledger import mib
 from pullback.words.errors import InputFileError
 

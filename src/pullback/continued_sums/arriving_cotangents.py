@@ -13,11 +13,11 @@ from attrs import define, field
 
 from pullback.continued_sums.onward_reverses import onward_reverse
 from pullback.recording.copies import packed_copy
-from pullback.staging.forward_statements import NotStageableError
-from pullback.staging.generated import Generated
-from pullback.staging.recorded_steps import require_equal
-from pullback.staging.stages import Stage
-from pullback.staging.workspaces import Workspace
+from pullback.staging.generated.forward_statements import NotStageableError
+from pullback.staging.generated.generated import Generated
+from pullback.staging.generated.recorded_steps import require_equal
+from pullback.staging.generated.stages import Stage
+from pullback.staging.generated.workspaces import Workspace
 from pullback.words.undocumented import quiet
 
 PAYS = 32

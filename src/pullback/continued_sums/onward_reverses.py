@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.recording.crossing import CAPTURE
-from pullback.staging.forward_statements import Forward, NotStageableError
-from pullback.staging.generated import Generated
-from pullback.staging.placing import plan_of
-from pullback.staging.reverse_statements import reverse_statements, with_symbols
-from pullback.staging.stages import Stage
-from pullback.staging.text import Draft
-from pullback.statements.symbols import Program
+from pullback.staging.generated.forward_statements import Forward, NotStageableError
+from pullback.staging.generated.generated import Generated
+from pullback.staging.generated.placing import plan_of
+from pullback.staging.generated.reverse_statements import reverse_statements, with_symbols
+from pullback.staging.generated.stages import Stage
+from pullback.staging.generated.text import Draft
+from pullback.staging.statements.symbols import Program
 
 
 def onward_reverse(

@@ -1,4 +1,5 @@
 """Programs that show the library at work: a wave inversion, data assimilation, digits.
 
-May import: watching, words, policies, loops, marks, transforms, scaling, inspect, profiling.
+May import: instruments.watching, words, policies, loops.functions, programs.marks, transforms.derivatives, scaling,
+instruments.inspect, instruments.profiling.
 """

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from pullback.demos.assimilation_model import Lorenz96, Window, circulant_root
 from pullback.demos.pictures import draw_assimilation
-from pullback.marks.step_marks import steps
+from pullback.instruments.watching.parts import Tell, silent
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.transforms.forward import linearize
-from pullback.transforms.reverse import vjp
-from pullback.watching.parts import Tell, silent
+from pullback.programs.marks.step_marks import steps
+from pullback.transforms.derivatives.forward import linearize
+from pullback.transforms.derivatives.reverse import vjp
 from pullback.words.optional_libraries import optional_library
 
 Minimum = tuple[NDArray[Any], int, int, int]

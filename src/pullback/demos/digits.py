@@ -9,8 +9,8 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from pullback.demos.pictures import draw_digits
-from pullback.transforms.reverse import value_and_grad
-from pullback.watching.parts import Tell, silent
+from pullback.instruments.watching.parts import Tell, silent
+from pullback.transforms.derivatives.reverse import value_and_grad
 from pullback.words.optional_libraries import optional_library
 
 Parameters = dict[str, Any]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pullback.demos.wave_data import WaveSurvey
 from pullback.demos.wave_inversion import Inversion
-from pullback.profiling.profile_table import Profile
+from pullback.instruments.profiling.profile_table import Profile
 from pullback.words.optional_libraries import optional_library
 
 DPI = 130

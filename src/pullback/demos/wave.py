@@ -16,14 +16,14 @@ from pullback.demos.pictures import draw_models, draw_trade_off
 from pullback.demos.wave_data import DEFAULT, WaveSettings, WaveSurvey, make_survey
 from pullback.demos.wave_inversion import Inversion, invert
 from pullback.demos.wave_model import WaveProblem, misfit_by_loop
-from pullback.loops.loop_functions import fori_loop
+from pullback.instruments.profiling.profile_measurements import has_memory_profiler
+from pullback.instruments.profiling.profile_runs import DEFAULT_POLICIES, profile
+from pullback.instruments.profiling.profile_table import Profile
+from pullback.instruments.watching.parts import Tell, silent
+from pullback.loops.functions.loop_functions import fori_loop
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
-from pullback.profiling.profile_measurements import has_memory_profiler
-from pullback.profiling.profile_runs import DEFAULT_POLICIES, profile
-from pullback.profiling.profile_table import Profile
-from pullback.transforms.reverse import value_and_grad
-from pullback.watching.parts import Tell, silent
+from pullback.transforms.derivatives.reverse import value_and_grad
 
 TRADE_OFF, MODELS = "wave-trade-off.png", "wave-models.png"
 INVERSION_POLICY = Binomial(30)

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from pullback.demos.wave_data import DEFAULT, WaveSettings, WaveSurvey, make_survey
 from pullback.demos.wave_model import State, WaveProblem, advance, initial_state, misfit_by_loop, scaled_speed
-from pullback.inspect.tables import Column, Table
-from pullback.loops.loop_functions import fori_loop
+from pullback.instruments.inspect.tables import Column, Table
+from pullback.instruments.watching.parts import Tell, silent
+from pullback.loops.functions.loop_functions import fori_loop
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.save_all import SaveAll
-from pullback.transforms.reverse import value_and_grad
-from pullback.watching.parts import Tell, silent
+from pullback.transforms.derivatives.reverse import value_and_grad
 from pullback.words.plugins import communicator
 
 DIVIDED = evolve(DEFAULT, shape=(512, 512), n_steps=100, n_shots=1, border=24)

@@ -11,13 +11,13 @@ from attrs import evolve, field, frozen
 
 from pullback.demos.wave_data import DEFAULT, WaveSettings, WaveSurvey, make_survey
 from pullback.demos.wave_model import WaveProblem, misfit_by_loop
-from pullback.inspect.tables import Column, Table
-from pullback.loops.loop_functions import fori_loop
+from pullback.instruments.inspect.tables import Column, Table
+from pullback.instruments.watching.parts import Tell, silent
+from pullback.loops.functions.loop_functions import fori_loop
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.scaling.terms import Term, plus
 from pullback.scaling.trees import tree_sum
-from pullback.watching.parts import Tell, silent
 from pullback.words.errors import PullbackError
 from pullback.words.plugins import sum_over_items
 

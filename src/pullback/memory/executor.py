@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Protocol
 
-from pullback.scheduling.actions import (
+from pullback.scheduling.machine.actions import (
     MEMORY,
     Action,
     Advance,
@@ -22,7 +22,7 @@ from pullback.scheduling.actions import (
     Save,
     Transfer,
 )
-from pullback.scheduling.known_schedules import (
+from pullback.scheduling.machine.known_schedules import (
     ADVANCE,
     AT_ONCE,
     BACK,
@@ -39,8 +39,8 @@ from pullback.scheduling.known_schedules import (
     Noted,
     Numbers,
 )
-from pullback.scheduling.machine import Machine
-from pullback.scheduling.schedule import Schedule, known
+from pullback.scheduling.machine.machine import Machine
+from pullback.scheduling.machine.schedule import Schedule, known
 from pullback.words.errors import ScheduleError
 
 

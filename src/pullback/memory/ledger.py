@@ -100,7 +100,8 @@ class Ledger:
         return self
 
     def begins(self, n: int | None, schedule: Any, sizes: dict[str, int], done: int = 0) -> None:
-        """A loop begins, under save-all without a schedule: for who shows how far it is (``watching.progress``)."""
+        """A loop begins, under save-all without a schedule: for who shows how far it is
+        (``instruments.watching.progress``)."""
 
     def sweeps(self, n: int | None, *, anew: bool = True) -> None:
         """A loop begins that is not reversed: for the same."""

@@ -15,8 +15,8 @@ from pullback.choosing.agreement import agreed
 from pullback.memory.executor import carry_out
 from pullback.memory.ledger import Item, record_items, value_items
 from pullback.memory.working_bytes import Variables, books_of
-from pullback.optimal_schedules.unified import forward_steps
-from pullback.scheduling.actions import MEMORY, Delete, Save
+from pullback.scheduling.machine.actions import MEMORY, Delete, Save
+from pullback.scheduling.optimal.unified import forward_steps
 from pullback.words.errors import BudgetError
 
 PARTS: Final = 8

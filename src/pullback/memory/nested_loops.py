@@ -1,7 +1,7 @@
 """Loops in the steps of a loop under one number of bytes: how much each gets, and what the outer loop's plan is told of
 it.
 
-A ``record`` here is a :class:`~pullback.loops.loop_record.LoopRecord` whose first step has run.
+A ``record`` here is a :class:`~pullback.loops.functions.loop_record.LoopRecord` whose first step has run.
 """
 
 from typing import Any

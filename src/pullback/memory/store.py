@@ -14,7 +14,7 @@ from attrs import Factory, define, field, frozen
 
 from pullback.memory.ledger import Item, Ledger
 from pullback.policies.save_all import SaveAll
-from pullback.scheduling.actions import DISK, MEMORY, Save, Transfer
+from pullback.scheduling.machine.actions import DISK, MEMORY, Save, Transfer
 from pullback.words.errors import PolicyError
 
 Key: TypeAlias = tuple[str, int, str]

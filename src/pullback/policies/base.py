@@ -8,8 +8,8 @@ from attrs import NOTHING, define, fields
 from pullback.words.errors import PolicyError
 
 if TYPE_CHECKING:
-    from pullback.scheduling.actions import Action
-    from pullback.scheduling.schedule import Schedule
+    from pullback.scheduling.machine.actions import Action
+    from pullback.scheduling.machine.schedule import Schedule
 
 
 @define(repr=False, unsafe_hash=True)
@@ -17,8 +17,8 @@ class MemoryPolicy:
     """How much memory a loop or program may hold between forward and reverse: the base class of all policies.
 
     Subclass it, as a frozen attrs class, and write :meth:`actions` as a plain generator. Every action is checked by
-    :class:`pullback.scheduling.machine.Machine` as it is carried out, so a wrong policy raises and never gives a wrong
-    gradient::
+    :class:`pullback.scheduling.machine.machine.Machine` as it is carried out, so a wrong policy raises and never gives
+    a wrong gradient::
 
         @frozen
         class KeepEveryState(MemoryPolicy):
@@ -61,18 +61,18 @@ class MemoryPolicy:
 
         ``state_bytes`` and ``tape_bytes`` are the sizes of one snapshot and of the tape of one step, None where they
         are unknown. Where a policy :attr:`counts_states`, tapes take the place of states that are larger
-        (:mod:`pullback.scheduling.tapes_for_states`). Raises ``PolicyError`` for a length that is negative or no whole
-        number, or unknown where this policy needs it.
+        (:mod:`pullback.scheduling.machine.tapes_for_states`). Raises ``PolicyError`` for a length that is negative or
+        no whole number, or unknown where this policy needs it.
         """
         # What schedules are made of is read when the first is asked for: most programs run under save-all.
-        from pullback.scheduling.schedule import whole_number  # noqa: PLC0415 - as above
+        from pullback.scheduling.machine.schedule import whole_number  # noqa: PLC0415 - as above
 
         length = (
             None if n is None else whole_number(n, "the number of steps", 0, "Pass n >= 0, or None where it is unknown")
         )
         found = self.begin(length, state_bytes=state_bytes or 0, tape_bytes=tape_bytes or 0)
         if self.counts_states and state_bytes is not None and tape_bytes is not None and tape_bytes < state_bytes:
-            from pullback.scheduling.tapes_for_states import tapes_for_states  # noqa: PLC0415 - as above
+            from pullback.scheduling.machine.tapes_for_states import tapes_for_states  # noqa: PLC0415 - as above
 
             return tapes_for_states(found, state_bytes, tape_bytes)
         return found
@@ -80,7 +80,7 @@ class MemoryPolicy:
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> "Schedule":
         """The schedule for a checked ``n``, and sizes of which 0 is unknown as well: overridden by policies that can
         learn the length late (``finish`` of ``Schedule``)."""
-        from pullback.scheduling.schedule import Schedule  # noqa: PLC0415 - as above
+        from pullback.scheduling.machine.schedule import Schedule  # noqa: PLC0415 - as above
 
         if n is None:
             raise PolicyError(
@@ -165,7 +165,7 @@ class MemoryPolicy:
     def least(self, n: int, state_bytes: int, tape_bytes: int) -> int:
         """The bytes of snapshots and tapes that a known number of steps can do with: what they take, where nobody has
         said a number."""
-        from pullback.scheduling.simulator import simulate  # noqa: PLC0415 - of loops in a program with a number
+        from pullback.scheduling.machine.simulator import simulate  # noqa: PLC0415 - of loops with a number
 
         sizes = {"state_bytes": state_bytes, "tape_bytes": tape_bytes}
         return simulate(self.schedule(n, **sizes), n, **sizes).peak_bytes

@@ -5,11 +5,21 @@ from typing import Final
 
 from attrs import field, frozen
 
-from pullback.optimal_schedules.binomial_split import split
-from pullback.optimal_schedules.online import Rule, greedy, wang_moin_iaccarino, wang_moin_iaccarino_beside
 from pullback.policies.base import MemoryPolicy
-from pullback.scheduling.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
-from pullback.scheduling.schedule import Schedule, whole_number
+from pullback.scheduling.machine.actions import (
+    Action,
+    Advance,
+    Delete,
+    EndForward,
+    EndReverse,
+    Load,
+    Record,
+    Reverse,
+    Save,
+)
+from pullback.scheduling.machine.schedule import Schedule, whole_number
+from pullback.scheduling.optimal.binomial_split import split
+from pullback.scheduling.optimal.online import Rule, greedy, wang_moin_iaccarino, wang_moin_iaccarino_beside
 from pullback.words.errors import PolicyError
 
 _ONLINE: Final = {"greedy": greedy, "wmi": wang_moin_iaccarino, "wmi-beside": wang_moin_iaccarino_beside}
@@ -35,13 +45,13 @@ class Binomial(MemoryPolicy):
     them.
 
     x_0 takes one snapshot. The tape of one step is held besides. t is the repetition number of
-    :func:`pullback.optimal_schedules.binomial_split.repetitions`. Of the optimal schedules it is one with the fewest
+    :func:`pullback.scheduling.optimal.binomial_split.repetitions`. Of the optimal schedules it is one with the fewest
     snapshot writes, and of these the one that always advances farthest. The planner holds ``snapshots`` integers, for
     any n.
 
     Length unknown: ``online="greedy"`` holds the set that would cost least if the next step were the last; ``"wmi"``
     bounds how often a step is repeated, with the newest state in one of the slots; ``"wmi-beside"`` holds that one in
-    WORK and all slots besides (:mod:`pullback.optimal_schedules.online`). The reverse is optimal for these snapshots.
+    WORK and all slots besides (:mod:`pullback.scheduling.optimal.online`). The reverse is optimal for these snapshots.
 
     Source: A. Griewank and A. Walther, "Algorithm 799: revolve", ACM TOMS 26 (2000), 19-45.
 
@@ -127,7 +137,7 @@ def reverse_from(snapshots: list[int], r: int, s: int, first: int = 0) -> Iterat
     become free are used again.
 
     Snapshot i and all slots after it serve the steps up to snapshot i+1. So each gap is an independent binomial problem
-    with s - i slots: the theorem of :func:`pullback.optimal_schedules.binomial_split.split`.
+    with s - i slots: the theorem of :func:`pullback.scheduling.optimal.binomial_split.split`.
     """
     while snapshots and snapshots[-1] >= r:
         yield Delete("state", snapshots.pop())

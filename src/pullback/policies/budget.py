@@ -5,11 +5,11 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
-from pullback.optimal_schedules.unified import Splits, forward_steps, plan
-from pullback.optimal_schedules.unknown_length import Units
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.by_leaves import Growing, by_leaves, rest
-from pullback.scheduling.schedule import Schedule
+from pullback.scheduling.machine.schedule import Schedule
+from pullback.scheduling.optimal.unified import Splits, forward_steps, plan
+from pullback.scheduling.optimal.unknown_length import Units
 from pullback.words.byte_sizes import as_bytes
 from pullback.words.errors import BudgetError
 
@@ -34,7 +34,7 @@ class Budget(MemoryPolicy):
 
     ``max_bytes`` is an integer or a text: ``Budget("200 MB")``; ``Budget("50 %")`` is half of the memory that is
     available when it is made, the limits of control groups respected. Snapshots of states and whole runs of tapes
-    share the bytes (:mod:`pullback.optimal_schedules.unified`): with room for all tapes this is ``SaveAll``, with room
+    share the bytes (:mod:`pullback.scheduling.optimal.unified`): with room for all tapes this is ``SaveAll``, with room
     for few it is revolve. At most state_bytes / tape_bytes forward steps more than the fewest are run, and none more
     where a state and a tape are of one size, where no tape can be kept and where n^2 state-sized entries are few (a
     table). Never more than ``Mixed``, ``Binomial``, ``Recompute`` and ``SaveAll`` run at the same bytes.
@@ -50,7 +50,7 @@ class Budget(MemoryPolicy):
     Loops and marked steps go by the bytes as above.
 
     Length unknown: the tapes of the newest steps, and snapshots as far apart as can be recorded at once when their turn
-    comes (:mod:`pullback.optimal_schedules.unknown_length`), beside the two newest states. Where all tapes fit nothing
+    comes (:mod:`pullback.scheduling.optimal.unknown_length`), beside the two newest states. Where all tapes fit nothing
     is run again.
 
     Source: J. R. Maddison, "Step-based checkpointing with high-level algorithmic differentiation" (2024), for equal

@@ -5,11 +5,21 @@ from collections.abc import Generator, Iterator
 
 from attrs import define, field
 
-from pullback.optimal_schedules.online import Rule
-from pullback.optimal_schedules.unified import Splits
-from pullback.optimal_schedules.unknown_length import Units
-from pullback.scheduling.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Record, Reverse, Save
-from pullback.scheduling.tapes_first import Tapes
+from pullback.scheduling.machine.actions import (
+    Action,
+    Advance,
+    Delete,
+    EndForward,
+    EndReverse,
+    Load,
+    Record,
+    Reverse,
+    Save,
+)
+from pullback.scheduling.machine.tapes_first import Tapes
+from pullback.scheduling.optimal.online import Rule
+from pullback.scheduling.optimal.unified import Splits
+from pullback.scheduling.optimal.unknown_length import Units
 
 
 def by_leaves(n: int, splits: Splits, *, lends: bool) -> Iterator[Action]:
@@ -79,7 +89,7 @@ MANY = 256
 
 @define
 class Growing:
-    """A loop of unknown length, by :mod:`pullback.optimal_schedules.unknown_length`: its sweep, which never ends, and
+    """A loop of unknown length, by :mod:`pullback.scheduling.optimal.unknown_length`: its sweep, which never ends, and
     what follows when it has ended."""
 
     units: Units

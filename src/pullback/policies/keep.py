@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
-from pullback.scheduling.schedule import Schedule
+from pullback.scheduling.machine.schedule import Schedule
 from pullback.words.errors import PolicyError
 
 KEEP: Final = "keep"

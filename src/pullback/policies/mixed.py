@@ -5,10 +5,8 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from pullback.optimal_schedules.binomial_split import split
-from pullback.optimal_schedules.mixed_table import TAPE, first_moves, longest
 from pullback.policies.base import MemoryPolicy
-from pullback.scheduling.actions import (
+from pullback.scheduling.machine.actions import (
     Action,
     Advance,
     Delete,
@@ -20,7 +18,9 @@ from pullback.scheduling.actions import (
     Reverse,
     Save,
 )
-from pullback.scheduling.schedule import Schedule, whole_number
+from pullback.scheduling.machine.schedule import Schedule, whole_number
+from pullback.scheduling.optimal.binomial_split import split
+from pullback.scheduling.optimal.mixed_table import TAPE, first_moves, longest
 
 MOST_UNITS: Final = 256
 """The most units of the table below, where slots are cut into parts because tapes are small."""

@@ -10,9 +10,9 @@ from typing import Final
 
 from attrs import field, frozen
 
-from pullback.optimal_schedules.binomial_split import forward_steps as binomial_steps
-from pullback.optimal_schedules.unified import forward_steps, plan
 from pullback.policies.budget import GUESSED
+from pullback.scheduling.optimal.binomial_split import forward_steps as binomial_steps
+from pullback.scheduling.optimal.unified import forward_steps, plan
 
 PARTS: Final = 16
 

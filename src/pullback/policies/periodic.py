@@ -9,9 +9,9 @@ from attrs import field, frozen
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import reverse_from
 from pullback.policies.recompute import finish_advanced, finish_recorded
-from pullback.scheduling.actions import MEMORY, Action, Advance, Delete, EndForward, EndReverse, Load, Save
-from pullback.scheduling.schedule import Schedule, whole_number
-from pullback.scheduling.tapes_first import Tapes
+from pullback.scheduling.machine.actions import MEMORY, Action, Advance, Delete, EndForward, EndReverse, Load, Save
+from pullback.scheduling.machine.schedule import Schedule, whole_number
+from pullback.scheduling.machine.tapes_first import Tapes
 from pullback.words.errors import PolicyError
 
 

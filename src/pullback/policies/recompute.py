@@ -9,7 +9,7 @@ from math import isqrt
 from attrs import field, frozen
 
 from pullback.policies.base import MemoryPolicy
-from pullback.scheduling.actions import (
+from pullback.scheduling.machine.actions import (
     MEMORY,
     Action,
     Advance,
@@ -21,8 +21,8 @@ from pullback.scheduling.actions import (
     Reverse,
     Save,
 )
-from pullback.scheduling.schedule import Schedule, whole_number
-from pullback.scheduling.tapes_first import Tapes
+from pullback.scheduling.machine.schedule import Schedule, whole_number
+from pullback.scheduling.machine.tapes_first import Tapes
 from pullback.words.errors import PolicyError
 
 _REMEDY = 'Pass the number of segments, at least 1, or "sqrt"'

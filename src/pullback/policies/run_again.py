@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from pullback.policies.base import MemoryPolicy
-from pullback.scheduling.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Save
-from pullback.scheduling.tapes_first import Tapes
+from pullback.scheduling.machine.actions import Action, Advance, Delete, EndForward, EndReverse, Load, Save
+from pullback.scheduling.machine.tapes_first import Tapes
 
 
 @frozen(repr=False)

@@ -8,9 +8,9 @@ from attrs import frozen
 from pullback.policies.base import MemoryPolicy
 
 if TYPE_CHECKING:
-    from pullback.scheduling.actions import Action
-    from pullback.scheduling.schedule import Schedule
-    from pullback.scheduling.tapes_first import Tapes
+    from pullback.scheduling.machine.actions import Action
+    from pullback.scheduling.machine.schedule import Schedule
+    from pullback.scheduling.machine.tapes_first import Tapes
 
 
 @frozen(repr=False)
@@ -29,8 +29,8 @@ class SaveAll(MemoryPolicy):
     # Sizes change nothing here.
     def begin(self, n: int | None, *, state_bytes: int, tape_bytes: int) -> "Schedule":  # noqa: ARG002
         """Actions for ``n`` steps; :meth:`~pullback.policies.base.MemoryPolicy.schedule` checks ``n``."""
-        from pullback.scheduling.schedule import Schedule  # noqa: PLC0415 - as in base.py
-        from pullback.scheduling.tapes_first import Tapes  # noqa: PLC0415 - as in base.py
+        from pullback.scheduling.machine.schedule import Schedule  # noqa: PLC0415 - as in base.py
+        from pullback.scheduling.machine.tapes_first import Tapes  # noqa: PLC0415 - as in base.py
 
         saved = Tapes()
         return Schedule(_all_actions(n, saved), n, policy=self, finish=saved.finish)

@@ -7,11 +7,9 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from pullback.optimal_schedules.binomial_split import split
-from pullback.optimal_schedules.two_level_table import TwoLevel, two_level
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial, reverse_from
-from pullback.scheduling.actions import (
+from pullback.scheduling.machine.actions import (
     DISK,
     Action,
     Advance,
@@ -23,7 +21,9 @@ from pullback.scheduling.actions import (
     Reverse,
     Save,
 )
-from pullback.scheduling.schedule import Schedule, whole_number
+from pullback.scheduling.machine.schedule import Schedule, whole_number
+from pullback.scheduling.optimal.binomial_split import split
+from pullback.scheduling.optimal.two_level_table import TwoLevel, two_level
 from pullback.words.errors import PolicyError
 
 LATE_ROWS = 2_000

@@ -6,7 +6,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from pullback.policies.base import MemoryPolicy
-from pullback.scheduling.schedule import Schedule
+from pullback.scheduling.machine.schedule import Schedule
 
 
 @frozen(repr=False)

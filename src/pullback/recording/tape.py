@@ -233,7 +233,7 @@ class Tape:
         self.records: list[tuple[Any, ...] | None] = []
         self.mode, self.level = RECORDING, level
         self.adopted: Any = None
-        """What stands for plain arrays that adopted code has met (``adopting.arrays_as_handles``); None before any."""
+        """What stands for plain arrays that adopted code has met, in ``adopting``; None before any."""
         self.thread = get_ident()
         self.outer: Tape | None = None
         """The tape whose handles are values here: then cotangents are handles too."""
@@ -251,7 +251,7 @@ class Tape:
         self.captures: dict[int, tuple[int, Any]] | None = None
         """What the step of a loop captures: id in the enclosing tape to the id and value that stand for it here."""
         self.nest: Any = None
-        """What the loops in a step get of a number of bytes (``loops.loop_bytes.Places``)."""
+        """What the loops in a step get of a number of bytes (``loops.functions.loop_bytes.Places``)."""
         self.enclosing: Tape | None = None
         """The tape that the loop is an operation of, where this one is of its step."""
         self.inner: Tape | None = None

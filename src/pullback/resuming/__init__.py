@@ -1,4 +1,4 @@
 """Runs that were killed, taken up where they stood: the journal of a loop, its files, what it is compared by.
 
-May import: words, rules, scheduling, recording, bodies, stores, memory, loop_steps.
+May import: words, rules, scheduling.machine, recording, loops.bodies, stores, memory, loops.stepping.
 """

@@ -9,15 +9,15 @@ from typing import Any
 
 from attrs import define, field
 
-from pullback.bodies.reachable import GENERATORS
-from pullback.loop_steps.held_steps import Snapshot
+from pullback.loops.bodies.reachable import GENERATORS
+from pullback.loops.stepping.held_steps import Snapshot
 from pullback.resuming.journal_files import KeptFolder, part_told, told_part, told_windows, windows_told
 from pullback.resuming.loop_contents import note_first_run, note_passes, put_effects, put_first_run, put_passes
 from pullback.resuming.parts_beside import PartsBeside
 from pullback.resuming.plain_values import decoded, encoded
 from pullback.resuming.run_keys import digests_of, reached_by, require_same, without_random_states
-from pullback.scheduling.actions import Load, Save
-from pullback.scheduling.machine import Machine
+from pullback.scheduling.machine.actions import Load, Save
+from pullback.scheduling.machine.machine import Machine
 from pullback.words.errors import ResumeError
 
 
@@ -54,7 +54,7 @@ class WatchedSchedule:
 
 @define(eq=False)
 class LoopJournal:
-    """What is on disk of a run of ``record``, a :class:`~pullback.loops.loop_record.LoopRecord`."""
+    """What is on disk of a run of ``record``, a :class:`~pullback.loops.functions.loop_record.LoopRecord`."""
 
     session: Any
     record: Any

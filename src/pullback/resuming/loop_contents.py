@@ -1,7 +1,7 @@
 """What a loop holds besides its state and its snapshots, as a journal tells it: what its first run has given, and the
 cotangents on the way back.
 
-A ``record`` is a :class:`~pullback.loops.loop_record.LoopRecord`, ``told`` the text of its journal.
+A ``record`` is a :class:`~pullback.loops.functions.loop_record.LoopRecord`, ``told`` the text of its journal.
 """
 
 from array import array

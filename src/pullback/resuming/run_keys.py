@@ -15,7 +15,7 @@ import numpy as np
 from attrs import define, field
 from xxhash import xxh3_128_hexdigest
 
-from pullback.bodies.reachable import GENERATORS, Reachable
+from pullback.loops.bodies.reachable import GENERATORS, Reachable
 from pullback.recording.handles import Handle, plain_value
 from pullback.resuming.loop_contents import cells_of
 from pullback.resuming.plain_values import encoded

@@ -20,7 +20,7 @@ from pullback.resuming.journal_files import KeptFolder, named, read_text
 from pullback.resuming.journals import LoopJournal
 from pullback.resuming.parts_beside import PartsBeside
 from pullback.resuming.run_keys import key_of, require_same
-from pullback.scheduling.actions import Save
+from pullback.scheduling.machine.actions import Save
 from pullback.stores.disk import Disk, OnDisk
 from pullback.stores.figures import Figures
 from pullback.stores.folders import is_at, lock_file

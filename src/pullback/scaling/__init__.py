@@ -3,7 +3,7 @@
 ``pullback.over_executor`` uses any executor of the standard library's form. What else divides such a sum takes its
 parts from here: :func:`tree_sum` decides the bits, :class:`Term` computes one item as the caller would have.
 
-May import: words, policies, memory, transforms.
+May import: words, policies, memory, transforms.derivatives.
 """
 
 from pullback.scaling.executors import over_executor as over_executor

@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from pullback.memory.in_force import InForce, settings_in_force
 from pullback.scaling.transport import sendable_error
-from pullback.transforms.reverse import value_and_grad
+from pullback.transforms.derivatives.reverse import value_and_grad
 from pullback.words.errors import WorkerError, say_where
 from pullback.words.structures import map_leaves
 

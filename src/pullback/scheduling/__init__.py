@@ -1,4 +1,1 @@
-"""Schedules: actions, the state machine that accepts them, the simulator that counts them, the diagram.
-
-May import: words.
-"""
+"""Schedules, as numbers and actions: what accepts and counts them, and what is optimal for loops, chains and graphs."""

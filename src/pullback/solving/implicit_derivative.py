@@ -19,8 +19,8 @@ from weakref import ref
 import numpy as np
 from attrs import astuple, frozen
 
-from pullback.bodies.closures import detached_function
-from pullback.loops.loop_functions import scan
+from pullback.loops.bodies.closures import detached_function
+from pullback.loops.functions.loop_functions import scan
 from pullback.memory.in_force import innermost
 from pullback.memory.reverse_sweep import Sweep, innermost_of, sweep
 from pullback.policies.save_all import SaveAll
@@ -34,7 +34,7 @@ from pullback.rules.cotangent_sums import send
 from pullback.rules.forms import Form, special_form
 from pullback.rules.unbroadcast import settle
 from pullback.tracing.running import open_input
-from pullback.transforms.forward import jvp
+from pullback.transforms.derivatives.forward import jvp
 from pullback.words.call_sites import public, site_here
 from pullback.words.digests import same_bits
 from pullback.words.errors import ConvergenceError, NotDifferentiableError, StructureError

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from pullback.loops.loop_functions import fori_loop, scan
+from pullback.loops.functions.loop_functions import fori_loop, scan
 from pullback.memory.in_force import innermost
 from pullback.policies.base import PolicyOrAuto
 from pullback.recording.handles import Handle, plain_value, twin_of

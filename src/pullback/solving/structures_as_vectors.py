@@ -8,8 +8,8 @@ from attrs import field, frozen
 
 from pullback.policies.base import PolicyOrAuto
 from pullback.recording.handles import Handle
-from pullback.transforms.forward import jvp
-from pullback.transforms.reverse import grad, value_and_grad
+from pullback.transforms.derivatives.forward import jvp
+from pullback.transforms.derivatives.reverse import grad, value_and_grad
 from pullback.words.call_sites import public
 from pullback.words.errors import StructureError
 from pullback.words.foreign_operands import foreign_argument, plain_array

@@ -1,4 +1,1 @@
-"""Operations that repeat, as generated functions: the forward and the reverse of a step, where values lie, their text.
-
-May import: words, backends, rules, recording, primitives.selecting, memory, shadow, statements.
-"""
+"""Operations that repeat, as generated functions that are compared with what the user's code does."""

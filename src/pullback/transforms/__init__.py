@@ -1,5 +1,1 @@
-"""grad, vjp, jvp and what is built on them: Jacobians, Hessians, products with them.
-
-May import: watching, words, travelling, rules, policies, recording, memory, tracing, plain_programs, staged_functions,
-nested_derivatives, staged_pulls, marks.
-"""
+"""Derivatives of a function: first ones, derivatives of derivatives, sparse ones."""

@@ -9,12 +9,12 @@ from attrs import Factory, frozen
 from tests.programs.policies import every_state
 
 import pullback.testing.policies.policy_check as module
-from pullback.marks.step_marks import steps
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.binomial import Binomial
 from pullback.policies.recompute import Recompute
 from pullback.policies.save_all import SaveAll
-from pullback.scheduling.actions import Record, Save
+from pullback.programs.marks.step_marks import steps
+from pullback.scheduling.machine.actions import Record, Save
 from pullback.testing import check_policy
 from pullback.words.errors import CheckError, PolicyError
 

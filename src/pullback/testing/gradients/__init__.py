@@ -1,4 +1,4 @@
 """Checks of the gradient of a function: against differences, against forward mode, by a Taylor test.
 
-May import: words, transforms, testing.comparing.
+May import: words, transforms.derivatives, testing.comparing.
 """

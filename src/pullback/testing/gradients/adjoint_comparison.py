@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pullback.testing.comparing.differences import derivatives, flatten, inner, random_like, tolerance
 from pullback.testing.comparing.faults import Fault, raise_faults
-from pullback.transforms.reverse import vjp
+from pullback.transforms.derivatives.reverse import vjp
 from pullback.words.call_sites import public
 from pullback.words.specs import carries_derivative
 from pullback.words.structures import flatten as leaves_of

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pullback.testing.comparing.differences import derivatives, flatten, inner, random_like, rounding_of, widened
 from pullback.testing.comparing.faults import Fault
 from pullback.testing.gradients.jacobian_check import Arrays, DerivativeLevel, largest, path_along, trusted, unlike
-from pullback.transforms.forward import jvp
-from pullback.transforms.reverse import vjp
+from pullback.transforms.derivatives.forward import jvp
+from pullback.transforms.derivatives.reverse import vjp
 
 CLOSER, DIGITS, FLOOR = 1e-3, 100.0, 1e-3
 """The ways agree to 1e-3 of what is allowed beside a numeric derivative (1e-10 in float64), or to 100 units of the last

@@ -24,8 +24,8 @@ from pullback.testing.comparing.differences import (
     widened,
 )
 from pullback.testing.comparing.faults import Fault
-from pullback.transforms.forward import jvp
-from pullback.transforms.reverse import vjp
+from pullback.transforms.derivatives.forward import jvp
+from pullback.transforms.derivatives.reverse import vjp
 
 ALL_ELEMENTS = 24
 TRUSTED = 1e-3

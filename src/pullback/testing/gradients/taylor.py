@@ -9,8 +9,8 @@ from attrs import field, frozen
 
 from pullback.testing.comparing.differences import inner, random_like
 from pullback.testing.comparing.inexact_leaves import inexact_leaves
-from pullback.transforms.argnums import name_of
-from pullback.transforms.reverse import value_and_grad
+from pullback.transforms.derivatives.argnums import name_of
+from pullback.transforms.derivatives.reverse import value_and_grad
 from pullback.words.call_sites import public
 from pullback.words.errors import CheckError
 from pullback.words.structures import flatten

@@ -1,4 +1,5 @@
 """Checks of a memory policy: its schedule, its bits, on programs of every kind.
 
-May import: words, scheduling, policies, loops, marks, transforms, testing.comparing.
+May import: words, scheduling.machine, policies, loops.functions, programs.marks, transforms.derivatives,
+testing.comparing.
 """

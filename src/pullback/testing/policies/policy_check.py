@@ -11,13 +11,13 @@ from attrs import Factory, frozen
 from pullback.policies.base import MemoryPolicy
 from pullback.policies.save_all import SaveAll
 from pullback.policies.wrapping import Wrapping
-from pullback.scheduling.simulator import Simulation, simulate
+from pullback.scheduling.machine.simulator import Simulation, simulate
 from pullback.testing.comparing.bits import same_bits
 from pullback.testing.comparing.differences import random_cotangents
 from pullback.testing.comparing.faults import Fault, raise_faults
 from pullback.testing.comparing.inexact_leaves import inexact_leaves
 from pullback.testing.policies.programs import PROGRAMS
-from pullback.transforms.reverse import vjp
+from pullback.transforms.derivatives.reverse import vjp
 from pullback.words.call_sites import public
 from pullback.words.errors import PolicyError, PolicyWarning, ScheduleError
 from pullback.words.structures import flatten

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from pullback.loops.loop_functions import fori_loop
-from pullback.marks.step_marks import steps
+from pullback.loops.functions.loop_functions import fori_loop
+from pullback.programs.marks.step_marks import steps
 
 
 def string(n: int) -> Callable[..., Any]:

@@ -1,4 +1,0 @@
-"""What ``Budget(exact=True)`` does: which values of a plain program are held, which are computed again, and when.
-
-May import: words, rules, graph_schedules, recording, memory, replay.
-"""

@@ -1,0 +1,1 @@
+"""What people look at: forecasts, profiles, reports, graphs and pictures."""

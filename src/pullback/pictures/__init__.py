@@ -1,4 +1,0 @@
-"""Graphs as pictures: folded where they are large, laid out, and written as SVG, Mermaid and DOT.
-
-May import: words, scheduling, recording, memory.
-"""

@@ -1,0 +1,1 @@
+"""Programs without a loop function: marked steps and plain code, under a policy."""

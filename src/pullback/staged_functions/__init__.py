@@ -1,4 +1,0 @@
-"""Functions that are staged: calls of them that repeat are generated functions, one record each.
-
-May import: words, travelling, rules, recording, memory, tracing, shadow, staging, continued_sums, bodies.
-"""

@@ -1,4 +1,0 @@
-"""What clocks say of a run: the seconds of its phases, and how far it is.
-
-May import: words, scheduling, memory.
-"""
