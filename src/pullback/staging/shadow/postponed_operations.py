@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from pullback.rules.declaration import Primitive
 
 _BY_VALUE = (".curves.", ".sets")
@@ -25,10 +27,10 @@ def may_wait(prim: Any) -> bool:
         return False
     if prim.elementwise or prim.view or prim.linear or prim.bilinear:
         return True
-    module = str(getattr(prim.forward, "__module__", None))
+    module = "numpy" if type(prim.forward) is np.ufunc else str(getattr(prim.forward, "__module__", None))
     if module.startswith(("pullback.primitives.", "pullback.rules.")):
         return not any(part in module for part in _BY_VALUE)
-    return module == "numpy"
+    return module == "numpy" and getattr(np, prim.forward.__name__, None) is prim.forward
 
 
 def fails_as_a_number(prim: Any, results: tuple[Any, ...]) -> bool:
