@@ -243,9 +243,9 @@ def advice(error: Exception, innermost: FrameType) -> str | None:
     )
 
 
-def refusal(handle: Any, wanted: str) -> ConversionError:
-    """The error for a road that would drop the derivative, noted in the trace: who asked may catch it and go on with
-    another value, as a bare ``except`` does, and as functions in C do that look at errors late."""
+def refusal(handle: Any, wanted: str, *, noted: bool = True) -> ConversionError:
+    """The error for a road that would drop the derivative, ``noted`` in the trace where who asked may catch it and go
+    on with another value, as a bare ``except`` does, and as functions in C do that look at errors late."""
     site, calls = site_here(), calls_here()
     what, asked = f"a tracer of shape {handle.shape} and dtype {handle.dtype}", ""
     if calls:
@@ -256,14 +256,15 @@ def refusal(handle: Any, wanted: str) -> ConversionError:
     # NumPy asks for a number, or an array: the user's line writes.
     writes = instead in {BUFFER, STILL_PLAIN}
     said = f"{what} is written into a plain array, which" if writes else f"{wanted} of {what}"
-    tape = handle._tape
-    while tape.enclosing is not None:
-        tape = tape.enclosing
-    tape.refused = (
+    text = (
         f"{said} would drop the derivative (at {site_text(site)});{asked} {instead}; or take pullback.value(x) to "
         "leave the derivative behind on purpose"
     )
-    return ConversionError(tape.refused)
+    tape = handle._tape
+    while tape.enclosing is not None:
+        tape = tape.enclosing
+    tape.refused = text if noted else tape.refused
+    return ConversionError(text)
 
 
 def called_library(site: int, calls: Sequence[tuple[str, str]]) -> str:

@@ -16,7 +16,7 @@ from pullback.recording.handles import Handle, resolve, spec_of_handle, tape_of,
 from pullback.recording.refusals import refusal
 from pullback.words.call_sites import calls_here, in_adopted_code, site_here, site_text
 from pullback.words.errors import ConversionError
-from pullback.words.undocumented import by_sparse_product
+from pullback.words.undocumented import by_operator, by_sparse_product
 
 READING: Final = frozenset(("data", "dump", "dumps", "getfield", "tobytes", "tofile", "view"))
 """Attributes that only read: of an array that depends on nothing, in adopted code, they are those of its values."""
@@ -113,14 +113,14 @@ def made_plain(handle: Any) -> Any:
     raise refusal(handle, "a plain array made")
 
 
-def as_number(handle: Any, kind: Callable[[Any], Any], wanted: str) -> Any:
+def as_number(handle: Any, kind: Callable[[Any], Any], wanted: str, *, noted: bool = True) -> Any:
     """``kind`` of the value, while a loop's body runs plainly, and where it depends on nothing; raises what
     :func:`refusal` says otherwise."""
     if left_alone(handle):
         return kind(standing_for(handle))
     if not depends(handle) or is_drawn():
         return kind(value_now(handle))
-    raise refusal(handle, wanted)
+    raise refusal(handle, wanted, noted=noted)
 
 
 class Unconverted(Handle):
@@ -142,7 +142,8 @@ class Unconverted(Handle):
         return as_number(self, int, "int()")
 
     def __index__(self) -> Any:
-        return as_number(self, operator.index, "an index made")
+        # before NumPy 2.3 an array asks its exponent for one, and goes on without
+        return as_number(self, operator.index, "an index made", noted=not by_operator(_getframe(1)))
 
     def __complex__(self) -> Any:
         return as_number(self, complex, "complex()")
