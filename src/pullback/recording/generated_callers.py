@@ -47,9 +47,9 @@ _CAPTURED = f"""    if type({{0}}) in served and {{0}}._tape.mode == {CAPTURED}:
             return prim({{1}})
 """
 """A handle of a trace whose loop records a step is replaced by what stands for it in that step."""
-_TAKING = frozenset("+-*/")
-"""The operators whose results go into operands that die."""
-_SYMBOLS: Final[dict[Any, str]] = {np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/"}
+SYMBOLS: Final[dict[Any, str]] = {np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/"}
+"""The operators whose results go into operands that die, by the ufuncs that compute them."""
+_TAKING = frozenset(SYMBOLS.values())
 _BY_OPERATOR, _BY_VARIANT = 2, 3
 """How many frames below the user's line a caller runs: below the tracer's operator, and below the narrow variant."""
 _NAMES = {
@@ -153,7 +153,7 @@ def _taken_text(variant: Variant, form: Form, active: tuple[str, ...], x: str, y
 
 def _tells_strides(prim: Primitive) -> str:
     """The symbol of an operator, or of the ufunc that computes it, that NumPy computes into an operand that dies."""
-    symbol = prim.symbol or _SYMBOLS.get(prim.forward, "")
+    symbol = prim.symbol or SYMBOLS.get(prim.forward, "")
     return symbol if symbol in _TAKING and len(prim.operands) == 2 else ""
 
 

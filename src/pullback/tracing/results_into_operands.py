@@ -30,6 +30,7 @@ from weakref import getweakrefcount
 import numpy as np
 
 from pullback.primitives.shaping.reshaping import lay_out
+from pullback.recording.generated_callers import SYMBOLS as OF_UFUNCS
 from pullback.recording.handles import FREE, Handle, spec_of_handle
 from pullback.recording.recorder import call
 from pullback.recording.tape import DEFERRED, Tape
@@ -39,12 +40,9 @@ from pullback.words.undocumented import limit
 
 UNKNOWN: Final = -1
 """What stands in the place of an instruction for an operand that a name, a constant, or something else has given."""
-SYMBOLS: Final[dict[Any, str]] = {
-    np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/",
-    "operator_add": "+", "operator_subtract": "-", "operator_multiply": "*", "operator_divide": "/",
-}  # fmt: skip
+SYMBOLS: Final[dict[Any, str]] = OF_UFUNCS | {f"operator_{ufunc.__name__}": of for ufunc, of in OF_UFUNCS.items()}
 """The operators that NumPy computes into an operand that dies, by ufunc and by name."""
-_UFUNCS: Final[dict[str, Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide}
+_UFUNCS: Final[dict[str, Any]] = {of: ufunc for ufunc, of in OF_UFUNCS.items()}
 _PLAINLY: Final[dict[str, Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 COMMUTE: Final = frozenset("+*")
 """The operators that NumPy computes into the right operand, too."""
